@@ -22,49 +22,50 @@ def key_signs(keys: str) -> str:
     return " ".join(key_sign(key) for key in keys.split(","))
 
 
-def keys_of(action: Action, changes: Mapping[str, str]) -> str:
-    """Return the keys of an action; ``changes`` maps ``scope.id`` to other keys (Textual names)."""
-    return changes.get(f"{action.scope}.{action.id}", action.keys)
+def keys_of(action: Action, user_keys: Mapping[str, str]) -> str:
+    """Return the keys of an action; ``user_keys`` maps ``scope.id`` to other keys (Textual names)."""
+    return user_keys.get(f"{action.scope}.{action.id}", action.keys)
 
 
-def key_for(action_id: str, changes: Mapping[str, str]) -> str:
-    """Return the display text of the first key of the action ``scope.id``, after ``changes``."""
+def key_for(action_id: str, user_keys: Mapping[str, str]) -> str:
+    """Return the display text of the first key of the action ``scope.id``."""
     scope, _, name = action_id.partition(".")
     for action in actions_of(Scope(scope)):
         if action.id == name:
-            return key_signs(keys_of(action, changes)).split(" ")[0]
+            return key_signs(keys_of(action, user_keys)).split(" ")[0]
     raise KeyError(action_id)
 
 
-def rebound(bindings: BindingsMap, changes: Mapping[str, str]) -> BindingsMap:
-    """Return the bindings with the changed keys; all others stay.
+def rebound(bindings: BindingsMap, user_keys: Mapping[str, str]) -> BindingsMap:
+    """Return the bindings with the keys set by the user; all other keys stay.
 
     Textual's own keymap would remove a new key from every other action, including those of other tabs.
     """
-    keys: dict[str, list[Binding]] = {}
-    moved: dict[str, Binding] = {}
-    for key, bound in bindings.key_to_bindings.items():
-        for binding in bound:
-            if binding.id is not None and binding.id in changes:
-                moved.setdefault(binding.id, binding)
+    bindings_by_key: dict[str, list[Binding]] = {}
+    changed: dict[str, Binding] = {}
+    for key, key_bindings in bindings.key_to_bindings.items():
+        for binding in key_bindings:
+            if binding.id is not None and binding.id in user_keys:
+                changed.setdefault(binding.id, binding)
             else:
-                keys.setdefault(key, []).append(binding)
-    for action_id, binding in moved.items():
-        new_keys = changes[action_id].split(",")
+                bindings_by_key.setdefault(key, []).append(binding)
+    for action_id, binding in changed.items():
+        new_keys = user_keys[action_id].split(",")
         for key in new_keys:
-            keys.setdefault(key, []).append(binding.with_key(key, key_display=key_sign(new_keys[0])))
-    return BindingsMap.from_keys(keys)
+            new_binding = binding.with_key(key, key_display=key_sign(new_keys[0]))
+            bindings_by_key.setdefault(key, []).append(new_binding)
+    return BindingsMap.from_keys(bindings_by_key)
 
 
 def bindings_of(*scopes: Scope) -> list[BindingType]:
-    """Return the bindings of these scopes, in order; each has an id for remapping by the configuration."""
+    """Return the bindings of these scopes, in order; each has the ID ``scope.id``, used by ``rebound``."""
     return [
         Binding(
             action.keys,
             action.id,
             action.label,
             show=ActionFlag.FOOTER in action.flags,
-            # A priority binding runs before the next key is handled, so that it reaches the opened field.
+            # A priority binding runs before the next key is handled, which then reaches the opened field.
             priority=ActionFlag.FIELD in action.flags,
             key_display=key_sign(action.keys.split(",")[0]),
             tooltip=action.help,

@@ -1,8 +1,8 @@
-"""All actions of the dashboard, by scope, in the order that help and documentation show them.
+"""All actions of the dashboard, by scope, in the order in which help and documentation show them.
 
-Footer, help screen, command palette and docs/keys.md read this list, so they cannot disagree. The
-action ``id`` is handled by the method ``action_<id>`` of the scope's owner, a screen or the app, unless
-it only opens a page.
+Footer, help screen, command palette and docs/keys.md read this table, so they cannot disagree. An action is
+carried out by the method ``action_<id>`` of the screen, pane or app that has its scope, unless ``DOES`` names
+another implementation.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ JOB_TABS: dict[str, tuple[Scope, ...]] = {
 }
 """The tabs of the job screen, and the scopes active on each besides ``Scope.JOB``."""
 
-OFF = "Off: read-only."
+READ_ONLY_NOTE = "Off: read-only."
 """Appended to the help of a dangerous action in a read-only dashboard."""
 
 
@@ -59,13 +59,13 @@ class ActionFlag(Flag):
     """A special property of an action."""
 
     FOOTER = auto()
-    """The footer shows it if there is room."""
+    """The footer shows the action if there is room."""
     DANGEROUS = auto()
-    """It changes something on the server: it asks for confirmation, and is off in a read-only dashboard."""
+    """The action changes something on the server: it asks for confirmation, and is off if read-only."""
     FIELD = auto()
-    """It opens an input field. Keys typed after it go to the field, however fast they are typed."""
+    """The action opens an input field; all keys typed after the action's key go to the field."""
     RARE = auto()
-    """Help lists it last, because few users need it, or its counterpart is listed."""
+    """Help lists the action last, because few users need it, or because its counterpart comes earlier."""
 
 
 PLAIN = ActionFlag(0)
@@ -75,9 +75,9 @@ PLAIN = ActionFlag(0)
 class Action:
     """Something the user can do.
 
-    ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the
-    palette; ``help`` is one short sentence. ``does`` is one of ``DOES``; empty if ``action_<id>`` of the
-    scope's owner carries it out.
+    ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the palette;
+    ``help`` is one short sentence. ``does`` is the action's implementation in ``DOES``; empty if a method
+    ``action_<id>`` carries out the action.
     """
 
     scope: Scope
@@ -94,8 +94,10 @@ class Action:
         return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.id}"
 
     def sentence(self, *, read_only: bool) -> str:
-        """Return the help text, with a note if the action is off in a read-only dashboard."""
-        return f"{self.help} {OFF}" if read_only and ActionFlag.DANGEROUS in self.flags else self.help
+        """Return the help text, with a note if the dashboard is read-only and the action is off."""
+        return (
+            f"{self.help} {READ_ONLY_NOTE}" if read_only and ActionFlag.DANGEROUS in self.flags else self.help
+        )
 
 
 FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, ActionFlag.FIELD, ActionFlag.RARE
@@ -112,13 +114,18 @@ CHART_CALLS = {
     "pan_back": "pan(-0.5)",
     "pan_forward": "pan(0.5)",
 }
-"""Method calls of chart actions, such as moving the readout by a cell, or the range by half of it."""
+"""Method calls of chart actions: ``move_cursor`` moves by columns, ``pan`` by fractions of the time range."""
 
 Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
 
 ROWS: dict[Scope, tuple[Row, ...]] = {
     Scope.HOME: (
-        ("open_job", "enter", "open", "Open the job: failed jobs on Logs, the last one as you left it."),
+        (
+            "open_job",
+            "enter",
+            "open",
+            "Open the job: a failed job on Logs, the last opened job as you left it.",
+        ),
         (
             "filter",
             "slash",
@@ -171,7 +178,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("open_browser", "o", "browser", "Open the job in the browser."),
     ),
     Scope.JOB: (
-        ("show_live", "1", "Live", "Overview: nodes, charts and the end of the log."),
+        ("show_live", "1", "Live", "Show the overview: nodes, charts and the end of the log."),
         ("show_logs", "2", "Logs", "Show the log full screen."),
         ("show_metrics", "3", "Metrics", "Show the charts full screen."),
         ("show_checkpoints", "4", "Checkpoints", "Show the job's checkpoints."),
@@ -319,7 +326,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
     ),
     Scope.STATUS: (("copy_status", "Y", "copy status", "Copy the job's status as Markdown."),),
     Scope.RECORDING: (
-        ("play", "semicolon", "play", "Play the recording, or pause (also from its end again).", FOOTER),
+        ("play", "semicolon", "play", "Play or pause the recording; at its end, play it again.", FOOTER),
         ("step_back", "ctrl+left", "back", "Step back in time (or click or drag on the time bar).", FOOTER),
         ("step_forward", "ctrl+right", "forward", "Step forward in time.", FOOTER),
         ("next_mark", "9", "next mark", "Go to the next checkpoint, error or finding.", FOOTER),
@@ -351,7 +358,7 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("sort", "S", "sort", "Sort by the next column: size, name, time, type.", FOOTER),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
         ("copy_path", "y", "copy path", "Copy the path.", FOOTER),
-        ("delete", "X,D", "delete", "Say how files are deleted or copied: the API only lists them.", RARE),
+        ("delete", "X,D", "delete", "Show how to delete or copy files: the API only lists them.", RARE),
     ),
     Scope.DOWNLOADS: (
         (
@@ -409,23 +416,29 @@ ROWS: dict[Scope, tuple[Row, ...]] = {
         ("next", "ctrl+s", "next", "Next step.", FOOTER),
         ("previous", "ctrl+b", "previous", "Previous step (answers are kept).", FOOTER),
         ("copy", "ctrl+y", "copy", "Copy the config, or the code that calls the model."),
-        ("promote", "p", "promote", "Make the deployment its model's production one.", FOOTER | DANGEROUS),
+        (
+            "promote",
+            "p",
+            "promote",
+            "Make this deployment the production deployment of its model.",
+            FOOTER | DANGEROUS,
+        ),
         (
             "deactivate",
             "x",
             "deactivate",
-            "Stop the deployment until activated again.",
+            "Stop the deployment until it is activated again.",
             FOOTER | DANGEROUS,
         ),
         ("activate", "a", "activate", "Start the inactive deployment again.", FOOTER | DANGEROUS),
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Go back; first clear what is filtered, marked, read or sorted."),
+        ("back", "escape", "back", "Go back; first clear filter, marks, readout and sorting."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
-        ("show_downloads", "T", "downloads", "Downloads and their progress."),
+        ("show_downloads", "T", "downloads", "Show downloads and their progress."),
         ("go_back", "alt+left,backspace", "go back", "Go back, as in a browser."),
         ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser.", RARE),
         ("switch_project", "0", "team or project", "Switch team or project, or show all."),
@@ -506,7 +519,7 @@ DOES = {
 """Implementations of actions that have no method of their own.
 
 ``module.Class`` is a class in ``tui.screens``: a page to open or, if it has fields, a message about the
-screen's job to post. Anything else is a call of the owner's ``action_`` method of that name.
+screen's job to post. Anything else is a call of the screen's ``action_`` method of that name.
 """
 
 ACTIONS = tuple(

@@ -1,1 +1,1 @@
-"""Alerts for users who are not watching the dashboard: which findings are new, their text, their delivery."""
+"""Alerts for users who do not see the dashboard: which findings are new, their text and delivery."""

@@ -1,7 +1,4 @@
-"""Alerts as text and as JSON objects, the terminal's title, and a tracker of which findings are new.
-
-``AlertTracker`` remembers the findings that it has reported, so that none is reported twice.
-"""
+"""Alerts as text and as JSON objects, the terminal's title, and ``AlertTracker``, which selects news."""
 
 from __future__ import annotations
 
@@ -39,27 +36,27 @@ Event = Literal[
     "stop-planned", "stop-withdrawn", "would-stop", "stopped", "not-stopped",
     "resumed", "not-resumed", "heartbeat", "test",
 ]  # fmt: skip
-"""What an alert is about: the ``event`` of its JSON object."""
+"""What an alert is about: the ``event`` in its JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An event to report, at the time ``at`` (UTC): a new ``finding``, or if that is None, the end of a job.
+    """An event to report, at the time ``at`` (UTC): a new ``finding`` or, if it is None, the end of a job.
 
-    Events of ``bt-tui guard`` have ``about`` and ``message``; their ``job`` is None if they concern several
-    jobs or none.
+    All other events come from ``bt-tui guard`` and have a ``guard_event`` and a ``message``; ``job`` is None
+    if such an event is not about a single job.
     """
 
     job: TrainingJob | None
     severity: Severity
     at: datetime
     finding: HealthFinding | None = None
-    about: Event | None = None
+    guard_event: Event | None = None
     message: str = ""
 
     @property
     def event(self) -> Event:
-        return self.about or ("finding" if self.finding is not None else "job-ended")
+        return self.guard_event or ("finding" if self.finding is not None else "job-ended")
 
     def is_wanted(self, min_severity: Severity, *, job_end: bool) -> bool:
         """Return False for findings below ``min_severity``, and for the end of a job unless ``job_end``."""
@@ -87,12 +84,12 @@ class Alert:
             return f"over: {text}" if self.event == "finding-ended" else text
         word = status_view(self.job.current_status).word
         reason = sanitize(self.job.error_message or "")
-        completed = self.job.current_status == JobStatus.COMPLETED
-        return clip(f"{word}: {reason}" if reason and not completed else word, TEXT_CELLS)
+        is_completed = self.job.current_status == JobStatus.COMPLETED
+        return clip(f"{word}: {reason}" if reason and not is_completed else word, TEXT_CELLS)
 
     @property
-    def short(self) -> str:
-        """The text for a toast, shortened, since the screen displays the details."""
+    def toast_text(self) -> str:
+        """A shorter text for a toast, since screens show the details."""
         return self.text if self.finding is None else sanitize(self.finding.headline)
 
     def record(self) -> dict[str, Any]:
@@ -134,7 +131,7 @@ def severity_of_end(job: TrainingJob) -> Severity:
 
 
 def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
-    """Return ``▲ llama-70b stalled 17m – bt-tui``: the first finding, which is the worst, else the status."""
+    """Return ``▲ llama-70b stalled 17m – bt-tui``: the worst of ``findings``, else the progress or status."""
     name = job_name(run.job)
     if findings:
         worst = findings[0]
@@ -146,60 +143,60 @@ def run_title(run: RunSnapshot, findings: Sequence[HealthFinding]) -> str:
 
 
 def fleet_title(rows: Sequence[JobRow]) -> str:
-    """Return ``✗ 1 ▲ 2 need attention – bt-tui``, or the number of running jobs if no job does."""
+    """Return ``✗ 1 ▲ 2 need attention – bt-tui``; if no job needs attention, the number of running jobs."""
     if summary := attention(count_needing_attention(rows)):
         return f"{summary} – {PROGRAM}"
-    running = sum(row.running for row in rows)
-    return f"● {running} running – {PROGRAM}" if running else PROGRAM
+    running_count = sum(row.running for row in rows)
+    return f"● {running_count} running – {PROGRAM}" if running_count else PROGRAM
 
 
-AWAY = timedelta(minutes=30)
+NEWS_AFTER_ABSENCE = timedelta(minutes=30)
 """A finding that was absent for at least this long counts as new when it returns."""
 
 
 def is_news(last_seen: datetime | None, now: datetime) -> bool:
-    """Return True if a finding was never present, or last present at least ``AWAY`` ago."""
-    return last_seen is None or now - last_seen >= AWAY
+    """Return True if a finding was never present, or last present ``NEWS_AFTER_ABSENCE`` ago or earlier."""
+    return last_seen is None or now - last_seen >= NEWS_AFTER_ABSENCE
 
 
 class AlertTracker:
     """Remembers which findings were reported, so that none is reported twice.
 
     During the first two minutes of a source's updates, findings that began before ``started`` are not new: a
-    user who opens the dashboard sees them there.
+    user who opens the dashboard sees these findings there.
     """
 
     def __init__(self, started: datetime) -> None:
         self._started = started
         self._first_updates: dict[str, dict[str, datetime]] = {}
-        """ID of an unfinished job → source → time of the source's first update."""
+        """Time of the first update from each source, by ID of an unfinished job and name of the source."""
         self._seen: dict[FindingId, datetime] = {}
-        """The time at which each finding was last present."""
+        """When each finding was last present."""
         self._snoozed: dict[FindingId, datetime] = {}
-        """The time until which each finding is snoozed."""
+        """Until when each finding is snoozed."""
 
     def update(
         self, job: TrainingJob, findings: Iterable[HealthFinding], now: datetime, *, source: str
     ) -> tuple[Alert, ...]:
         """Return alerts for the end of the job, if it has just ended, and for its new findings.
 
-        ``source`` names what has read the job: its screen, Home's preview, or the list. Each reads other
-        data, so each has its own first minutes, in which older findings are not new.
+        ``source`` names what has read the job: its screen, Home's preview, or the list. Each source reads
+        other data, so each has its own first minutes, in which older findings are not new.
         """
-        news: list[Alert] = []
+        alerts: list[Alert] = []
         if job.is_finished:
             first_updates = self._first_updates.pop(job.id, {})
             if first_updates:
-                news.append(Alert(job, severity_of_end(job), now))
+                alerts.append(Alert(job, severity_of_end(job), now))
         else:
             first_updates = self._first_updates.setdefault(job.id, {})
         first_at = first_updates.setdefault(source, now)
-        news += [
+        alerts += [
             Alert(job, finding.severity, now, finding)
             for finding in findings
             if self._is_new(job, finding, now, first_at)
         ]
-        return tuple(news)
+        return tuple(alerts)
 
     def _is_new(self, job: TrainingJob, finding: HealthFinding, now: datetime, first_at: datetime) -> bool:
         key = (job.id, finding.key)
@@ -215,15 +212,15 @@ class AlertTracker:
             return False
         if finding.since is None:
             return now > first_at
-        # in its first minutes, a source still finds problems that began before it
+        # in its first minutes, a source finds problems that began before the dashboard
         return finding.since >= self._started or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
         for key in keys:
             self._snoozed[(job_id, key)] = until
 
-    def wake(self, job_id: str, keys: Iterable[str]) -> None:
-        """End the snooze of these findings; those that are still present do not count as new."""
+    def end_snooze(self, job_id: str, keys: Iterable[str]) -> None:
+        """End the snooze of these findings, without alerts about those that are still present."""
         for key in keys:
             self._snoozed.pop((job_id, key), None)
 
@@ -231,9 +228,13 @@ class AlertTracker:
         return frozenset(key for key, until in self._snoozed.items() if now < until)
 
     def prune(self, job_ids: Set[str], now: datetime) -> None:
-        """Discard jobs that are not in ``job_ids``, findings absent for ``AWAY``, and their ended snoozes."""
-        self._first_updates = {key: at for key, at in self._first_updates.items() if key in job_ids}
-        self._seen = {key: at for key, at in self._seen.items() if key[0] in job_ids and now - at < AWAY}
+        """Forget jobs not in ``job_ids``, findings absent for ``NEWS_AFTER_ABSENCE``, and their snoozes."""
+        self._first_updates = {key: time for key, time in self._first_updates.items() if key in job_ids}
+        self._seen = {
+            key: time
+            for key, time in self._seen.items()
+            if key[0] in job_ids and now - time < NEWS_AFTER_ABSENCE
+        }
         self._snoozed = {
             key: until
             for key, until in self._snoozed.items()

@@ -1,7 +1,7 @@
 """Deliver alerts: to the terminal as escape sequences, to the user's command, and to a webhook.
 
 OSC 2 sets the title; OSC 9 (iTerm2) and OSC 777 (urxvt) show a notification. All texts are sanitized. tmux
-and screen forward sequences to the outer terminal only if these are wrapped.
+and screen forward sequences to the outer terminal only if the sequences are wrapped.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from api_client.addresses import is_loopback
 from api_client.errors import BadRequest, RedirectRefused, RequestError, ServerFault, Unreachable
 from api_client.http.retry import RetryPolicy, parse_retry_after, retrying
 from tui.alerts.alert import Alert
-from tui.alerts.payloads import Form, Record, form_of, payload
+from tui.alerts.payloads import BodyFormat, Record, payload, resolved_format
 from tui.text.sanitize import clip, sanitize
 
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
-NOTICE_CELLS = 200
+MAX_NOTICE_CELLS = 200
 """Maximum width of a desktop notification's texts, in terminal cells."""
 SAVE_TITLE, RESTORE_TITLE = f"{ESC}[22;2t", f"{ESC}[23;2t"
-"""Save and restore the title on xterm's title stack; other terminals ignore these."""
+"""Save and restore the title on xterm's title stack; other terminals ignore these sequences."""
 
 OscKind = Literal["off", "9", "777"]
 
 
 def title_sequence(text: str) -> str:
-    """Return the sequence that sets the terminal's title (the pane's, in tmux)."""
+    """Return the sequence that sets the title of the terminal, or of the pane in tmux."""
     return f"{ESC}]2;{_safe_text(text, 80)}{BEL}"
 
 
@@ -44,10 +44,10 @@ def notification_sequence(kind: OscKind, title: str, text: str, environ: Mapping
         return ""
     if kind == "777":
         # Semicolons separate the fields.
-        head, body = (_safe_text(part, NOTICE_CELLS).replace(";", ",") for part in (title, text))
+        head, body = (_safe_text(part, MAX_NOTICE_CELLS).replace(";", ",") for part in (title, text))
         sequence = f"{ESC}]777;notify;{head};{body}{BEL}"
     else:
-        notice = _safe_text(f"{title}: {text}", NOTICE_CELLS)
+        notice = _safe_text(f"{title}: {text}", MAX_NOTICE_CELLS)
         if notice[:1].isdigit():
             notice = f"– {notice}"  # a leading number would be a command in ConEmu and other terminals
         sequence = f"{ESC}]9;{notice}{BEL}"
@@ -63,10 +63,10 @@ def through_multiplexer(sequence: str, environ: Mapping[str, str]) -> str:
     return sequence
 
 
-def osc_kind(wanted: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
-    """Resolve ``auto`` to a sequence: OSC 777 for terminals known to support it, else harmless OSC 9."""
-    if wanted != "auto":
-        return wanted
+def osc_kind(setting: Literal["off", "9", "777", "auto"], environ: Mapping[str, str]) -> OscKind:
+    """Resolve ``auto``: OSC 777 for terminals known to support it, else OSC 9, which is harmless."""
+    if setting != "auto":
+        return setting
     terminal = environ.get("TERM", "")
     if terminal in ("dumb", "linux"):
         return "off"
@@ -83,13 +83,13 @@ WEBHOOK_TIMEOUT_S = 10.0
 MAX_WAITING_ALERTS = 200
 """Maximum number of undelivered alerts per destination; beyond that, the oldest are dropped."""
 
-Way = Literal["command", "webhook"]
+Destination = Literal["command", "webhook"]
 """A destination of alerts."""
 
-RETRIES: Mapping[Way, RetryPolicy] = {
-    # The program may fail on this alert only, so after two attempts the alert moves to the end of the queue.
+RETRIES: Mapping[Destination, RetryPolicy] = {
+    # A program may fail only on one alert, so after two attempts the alert goes to the end of the queue.
     "command": RetryPolicy(max_attempts=2, base_s=30.0),
-    # A server that is down fails on all alerts, so retry each until it is delivered: this keeps their order.
+    # A server that is down fails on all alerts, so retry each until it is delivered, which keeps their order.
     "webhook": RetryPolicy(
         max_attempts=None, base_s=2.0, cap_s=60.0, retry_after_cap_s=600.0, max_invalid_responses=None
     ),
@@ -97,41 +97,41 @@ RETRIES: Mapping[Way, RetryPolicy] = {
 
 
 class AlertNotDelivered(RequestError):
-    """The user's program has failed; the message is the reason."""
+    """The user's program has failed; the message says why."""
 
     retryable = True
 
 
 class UnsentAlerts(Protocol):
-    """The undelivered alerts, which several processes share."""
+    """The undelivered alerts that several processes share."""
 
-    async def claim(self, way: Way, record: Record) -> bool:
+    async def claim(self, destination: Destination, record: Record) -> bool:
         """Wait while another process tries to deliver the alert.
 
-        Return True if this process must deliver it, False if it has been delivered.
+        Return True if this process must deliver the alert, False if it has been delivered.
         """
         ...
 
-    def forget(self, way: Way, record: Record) -> None:
-        """Remove an alert that was delivered or refused."""
+    def forget(self, destination: Destination, record: Record) -> None:
+        """Remove an alert that was delivered, or that the destination refused."""
         ...
 
 
 class AlertDelivery:
     """Delivers alerts in order to a command and a webhook, with secrets removed.
 
-    ``fail`` is called with a message at the first failure and the first refusal of each destination. From
-    the texts, ``secrets`` are removed, and everything that looks like a secret.
+    ``on_failure`` is called with a message at the first failure and the first refusal of each destination.
+    ``secrets``, and everything that looks like a secret, are removed from the texts.
     """
 
     def __init__(
         self,
         command: Sequence[str],
         webhook: str | None,
-        fail: Callable[[str], object],
+        on_failure: Callable[[str], object],
         environ: Mapping[str, str],
         *,
-        form: Form | Literal["auto"] = "auto",
+        body_format: BodyFormat | Literal["auto"] = "auto",
         secrets: Iterable[str] = (),
         unsent: UnsentAlerts | None = None,
     ) -> None:
@@ -139,21 +139,23 @@ class AlertDelivery:
 
         self._command = command
         self._webhook = webhook or ""
-        self._form = form_of(self._webhook, form)
-        self._fail = fail
+        self._body_format = resolved_format(self._webhook, body_format)
+        self._on_failure = on_failure
         self._unsent = unsent
         from tui.system.external_programs import scrubbed_environment
 
         self._environ = scrubbed_environment(environ)
         self._scrub = Scrubber([*secrets, *secrets_of_environment(environ)])
-        ways: dict[Way, object] = {"command": command, "webhook": webhook}
-        self._queues: dict[Way, asyncio.Queue[Record]] = {
-            way: asyncio.Queue(MAX_WAITING_ALERTS) for way, target in ways.items() if target
+        destinations: dict[Destination, object] = {"command": command, "webhook": webhook}
+        self._queues: dict[Destination, asyncio.Queue[Record]] = {
+            destination: asyncio.Queue(MAX_WAITING_ALERTS)
+            for destination, target in destinations.items()
+            if target
         }
-        self._reported_failures: set[tuple[Way, str]] = set()
+        self._reported_failures: set[tuple[Destination, str]] = set()
 
     @property
-    def ways(self) -> tuple[Way, ...]:
+    def destinations(self) -> tuple[Destination, ...]:
         return tuple(self._queues)
 
     def record(self, alert: Alert) -> dict[str, Any]:
@@ -165,19 +167,19 @@ class AlertDelivery:
         if finding is not None:
             finding = replace(finding, text=scrub(finding.text))
         # Scrub before texts are cut and joined, since a fragment of a secret may not look like a secret.
-        clean = replace(alert, job=job, finding=finding, message=scrub(alert.message))
-        record: dict[str, Any] = scrub.document(clean.record())
+        scrubbed_alert = replace(alert, job=job, finding=finding, message=scrub(alert.message))
+        record: dict[str, Any] = scrub.document(scrubbed_alert.record())
         return record
 
     def send(self, alert: Alert) -> None:
         """Queue the alert for delivery; never blocks."""
         record = self.record(alert)
-        for way in self._queues:
-            self.queue(way, record)
+        for destination in self._queues:
+            self.queue(destination, record)
 
-    def queue(self, way: Way, record: Record) -> None:
+    def queue(self, destination: Destination, record: Record) -> None:
         """Queue an alert for one destination; if the queue is full, drop the oldest alert."""
-        queue = self._queues.get(way)
+        queue = self._queues.get(destination)
         if queue is None:
             return
         if queue.full():
@@ -188,53 +190,55 @@ class AlertDelivery:
     async def run(self) -> None:
         """Deliver queued alerts until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for way, queue in self._queues.items():
-                tasks.create_task(self._deliver_all(way, queue))
+            for destination, queue in self._queues.items():
+                tasks.create_task(self._deliver_all(destination, queue))
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until all queued alerts are delivered or have failed, for at most ``timeout_s``."""
+        """Wait until all queued alerts have been delivered or have failed, but at most ``timeout_s``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await asyncio.gather(*(queue.join() for queue in self._queues.values()))
 
-    async def _deliver_all(self, way: Way, queue: asyncio.Queue[Record]) -> None:
+    async def _deliver_all(self, destination: Destination, queue: asyncio.Queue[Record]) -> None:
         while True:
             record = await queue.get()
             try:
                 await retrying(
-                    partial(self._deliver_once, way, record),
-                    RETRIES[way],
+                    partial(self._deliver_once, destination, record),
+                    RETRIES[destination],
                     sleep=asyncio.sleep,
-                    on_wait=lambda error, _delay_s: self._report(way, error, "it is tried again"),
+                    on_wait=lambda error, _delay_s: self._report(destination, error, "it is tried again"),
                 )
             except AlertNotDelivered:
-                self.queue(way, record)
+                self.queue(destination, record)
             except RequestError as error:
-                self._report(way, error, "it is not sent again")
-                self._forget(way, record)
+                self._report(destination, error, "it is not sent again")
+                self._forget(destination, record)
             else:
-                self._forget(way, record)
+                self._forget(destination, record)
             queue.task_done()
 
-    async def _deliver_once(self, way: Way, record: Record) -> None:
-        if self._unsent is None or await self._unsent.claim(way, record):
-            await self.deliver(way, record)
+    async def _deliver_once(self, destination: Destination, record: Record) -> None:
+        if self._unsent is None or await self._unsent.claim(destination, record):
+            await self.deliver(destination, record)
 
-    def _forget(self, way: Way, record: Record) -> None:
+    def _forget(self, destination: Destination, record: Record) -> None:
         if self._unsent is not None:
-            self._unsent.forget(way, record)
+            self._unsent.forget(destination, record)
 
-    def _report(self, way: Way, error: RequestError, consequence: str) -> None:
-        if (way, consequence) not in self._reported_failures:
-            self._reported_failures.add((way, consequence))
-            self._fail(f"Notification {way} failed: {clip(sanitize(str(error)), 160)}; {consequence}")
+    def _report(self, destination: Destination, error: RequestError, consequence: str) -> None:
+        if (destination, consequence) not in self._reported_failures:
+            self._reported_failures.add((destination, consequence))
+            self._on_failure(
+                f"Notification {destination} failed: {clip(sanitize(str(error)), 160)}; {consequence}"
+            )
 
-    async def deliver(self, way: Way, record: Record) -> None:
-        """Try once to deliver an alert. Raises RequestError; its message lacks the URL, which is a secret."""
-        if way == "command":
+    async def deliver(self, destination: Destination, record: Record) -> None:
+        """Try once to deliver an alert. Raises RequestError, without the webhook's URL, which is a secret."""
+        if destination == "command":
             await run_command(self._command, payload(record, "json"), self._environ)
         else:
-            await post(self._webhook, payload(record, self._form))
+            await post(self._webhook, payload(record, self._body_format))
 
 
 async def run_command(
@@ -242,7 +246,7 @@ async def run_command(
 ) -> None:
     """Run a program, without a shell, with the JSON on its standard input.
 
-    Its output is discarded; after the timeout the program and its children are killed. Raises
+    The program's output is discarded; after the timeout, the program and its children are killed. Raises
     AlertNotDelivered.
     """
     try:
@@ -271,16 +275,15 @@ async def run_command(
 
 
 async def post(url: str, body: bytes) -> None:
-    """POST the JSON without following redirects. Raises RequestError; its message lacks the URL, a secret."""
+    """POST the JSON without following redirects. Raises RequestError, without the URL: it is a secret."""
     import httpx
 
     try:
-        # If the webhook is on this machine, do not use a proxy.
-        direct = is_loopback(httpx.URL(url).host)
+        is_local = is_loopback(httpx.URL(url).host)  # then no proxy is used
         headers = {"content-type": "application/json"}
         async with (
             asyncio.timeout(WEBHOOK_TIMEOUT_S),
-            httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=not direct) as client,
+            httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=not is_local) as client,
             client.stream("POST", url, content=body, headers=headers) as response,
         ):
             pass  # only the status counts; the body may be endless

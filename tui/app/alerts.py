@@ -29,7 +29,11 @@ from tui.screens.messages import FleetChecked, Handlers, RunChecked, SnoozeReque
 from tui.text.units import counted, duration
 
 TOAST_S = 12.0
-_TONES: dict[str, SeverityLevel] = {"critical": "error", "warning": "warning", "info": "information"}
+_TOAST_SEVERITIES: dict[str, SeverityLevel] = {
+    "critical": "error",
+    "warning": "warning",
+    "info": "information",
+}
 
 
 class Alerts(Service):
@@ -40,7 +44,7 @@ class Alerts(Service):
         self._settings = app.settings.configuration.notifications
         self._tracker = AlertTracker(_now())
         self._delivery: AlertDelivery | None = None
-        self._title_shown = ""
+        self._shown_title = ""
         self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
         self._reports_focus = False
         self._last_input_at = time.monotonic()
@@ -61,18 +65,19 @@ class Alerts(Service):
                 settings.webhook,
                 self._report_delivery_failure,
                 os.environ,
-                form=settings.webhook_format,
+                body_format=settings.webhook_format,
             )
-            self._run(self._delivery.run, "notifications outside", "alerts")
+            self._run(self._delivery.run, "alert delivery", "alerts")
         if settings.title:
             self._app.write_to_terminal(SAVE_TITLE)
         self._app.set_interval(10.0, self._check_snoozes)
 
     def stop(self) -> None:
-        if self._title_shown:
+        if self._shown_title:
             self._app.write_to_terminal(title_sequence("") + RESTORE_TITLE)
 
     def note_event(self, event: events.Event) -> None:
+        """Remember when the user was last active, and if the terminal reports its focus."""
         if isinstance(event, events.AppFocus | events.AppBlur):
             self._reports_focus = True
         elif isinstance(event, events.InputEvent):
@@ -85,7 +90,7 @@ class Alerts(Service):
 
     @property
     def _is_unattended(self) -> bool:
-        """True if the terminal has no focus, or, if it never reports focus, after a while without input."""
+        """True if the terminal has no focus; if it reports no focus, after three minutes without input."""
         if self._reports_focus:
             return not self._app.app_focus
         return self.idle_s > 180.0
@@ -96,24 +101,26 @@ class Alerts(Service):
         run = message.run
         if message.all_checked or run.job.is_finished:
             self._send_alerts(self._tracker.update(run.job, run.findings, _now(), source="run"))
-        top = self._top_screen
-        if top is not None and top.job is not None and top.job.id == run.job.id:
+        screen = self._top_screen
+        if screen is not None and screen.job is not None and screen.job.id == run.job.id:
             snoozed = self._app.snoozed
             not_snoozed = [finding for finding in run.findings if (run.job.id, finding.key) not in snoozed]
             self._show_title(run_title(run, not_snoozed))
 
     def alert_about_fleet(self, message: FleetChecked) -> None:
         screens = [screen for screen in self._app.screen_stack if isinstance(screen, AppScreen)]
-        watched = {screen.job.id for screen in screens if screen.job is not None}
-        before, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
+        open_job_ids = {screen.job.id for screen in screens if screen.job is not None}
+        previous_rows, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
         for row in message.fleet.jobs:
-            if before.get(id(row)) is row and not row.findings:
-                # unchanged and without findings, it cannot cause alerts: this skips most of 10,000 rows
+            if previous_rows.get(id(row)) is row and not row.findings:
+                # An unchanged job without findings causes no alert: this skips most of 10,000 rows.
                 continue
-            if row.id not in watched:  # the job's own screen reports more, and earlier
-                source = "preview" if row.judged else "list"  # a listed job has not been inspected yet
+            if row.id not in open_job_ids:  # the job's own screen reports more, and earlier
+                source = (
+                    "preview" if row.judged else "list"
+                )  # "list": the job's log and metrics have not been checked yet
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
-        self._tracker.prune(watched.union(row.id for row in message.fleet.jobs), _now())
+        self._tracker.prune(open_job_ids.union(row.id for row in message.fleet.jobs), _now())
         if isinstance(self._top_screen, HomeScreen):
             rows, snoozed = message.fleet.jobs, self._app.snoozed
             not_snoozed = [without_snoozed(row, snoozed) for row in rows] if snoozed else rows
@@ -121,12 +128,12 @@ class Alerts(Service):
 
     @property
     def _top_screen(self) -> AppScreen | None:
-        top = self._app.screen_stack[-1] if self._app.screen_stack else None
-        return top if isinstance(top, AppScreen) else None
+        screen = self._app.screen_stack[-1] if self._app.screen_stack else None
+        return screen if isinstance(screen, AppScreen) else None
 
     def _show_title(self, title: str) -> None:
-        if self._settings.title and title != self._title_shown:
-            self._title_shown = title
+        if self._settings.title and title != self._shown_title:
+            self._shown_title = title
             self._app.write_to_terminal(title_sequence(title))
 
     # Reporting
@@ -138,10 +145,15 @@ class Alerts(Service):
 
     def _send(self, alert: Alert) -> None:
         settings = self._settings
-        top = self._top_screen
-        shown = top.job if top is not None and Scope.JOB in top.SCOPES else None
-        if settings.toast and (shown is None or alert.job is None or shown.id != alert.job.id):
-            self._app.notify(alert.short, title=alert.title, severity=_TONES[alert.severity], timeout=TOAST_S)
+        screen = self._top_screen
+        shown_job = screen.job if screen is not None and Scope.JOB in screen.SCOPES else None
+        if settings.toast and (shown_job is None or alert.job is None or shown_job.id != alert.job.id):
+            self._app.notify(
+                alert.toast_text,
+                title=alert.title,
+                severity=_TOAST_SEVERITIES[alert.severity],
+                timeout=TOAST_S,
+            )
         if self._is_unattended or not settings.only_when_unfocused:
             if settings.bell:
                 self._app.bell()
@@ -150,22 +162,22 @@ class Alerts(Service):
         if self._delivery is not None:
             self._delivery.send(alert)
 
-    def _report_delivery_failure(self, words: str) -> None:
-        self._app.notify(f"{words}\nShown only once.", severity="warning", timeout=TOAST_S)
+    def _report_delivery_failure(self, message: str) -> None:
+        self._app.notify(f"{message}\nShown only once.", severity="warning", timeout=TOAST_S)
 
     # Snoozing
 
     def snooze(self, message: SnoozeRequested) -> None:
         job, keys = message.job, [finding.key for finding in message.findings]
         if all((job.id, key) in self._app.snoozed for key in keys):
-            self._tracker.wake(job.id, keys)
+            self._tracker.end_snooze(job.id, keys)
             self._app.notify("Alerts for this job are on again.")
         else:
             length = timedelta(minutes=self._settings.snooze_minutes)
             self._tracker.snooze(job.id, keys, _now() + length)
             key = self._app.key_for("home.snooze")
-            what = f"{counted(len(keys), 'alert')} snoozed for {duration(length.total_seconds())}"
-            self._app.notify(f"{what}; press {key} again to undo.")
+            snoozed = f"{counted(len(keys), 'alert')} snoozed for {duration(length.total_seconds())}"
+            self._app.notify(f"{snoozed}; press {key} again to undo.")
         self._check_snoozes()
 
     def _check_snoozes(self) -> None:

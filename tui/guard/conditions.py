@@ -25,11 +25,11 @@ def dollars(typed: str) -> float:
 
 def next_moment(typed: str, now: datetime) -> datetime:
     """Parse a time: the next ``06:00``, ``2026-11-25 06:00``, or ``8h`` from now. Raises ValueError."""
-    text, here = typed.strip(), now.astimezone()
+    text, local_now = typed.strip(), now.astimezone()
     with suppress(ValueError):
-        clock = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
-        today = datetime.combine(here.date(), clock).astimezone()
-        tomorrow = datetime.combine(here.date() + timedelta(days=1), clock).astimezone()
+        time_of_day = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 – a local time of day
+        today = datetime.combine(local_now.date(), time_of_day).astimezone()
+        tomorrow = datetime.combine(local_now.date() + timedelta(days=1), time_of_day).astimezone()
         return (today if today > now else tomorrow).astimezone(UTC)
     with suppress(ValueError):
         return datetime.fromisoformat(text).astimezone(UTC)
@@ -37,7 +37,7 @@ def next_moment(typed: str, now: datetime) -> datetime:
 
 
 def deadline(typed: str, now: datetime) -> Deadline:
-    """Parse a deadline. Raises ValueError if it is no time."""
+    """Parse a deadline. Raises ValueError if ``typed`` is not a time."""
     try:
         return Deadline(typed, next_moment(typed, now))
     except (ValueError, OverflowError):
@@ -45,7 +45,7 @@ def deadline(typed: str, now: datetime) -> Deadline:
 
 
 def read_rules(typed: str, now: datetime) -> GuardRules:
-    """Parse the conditions in a line: findings, an amount, a time, in any order.
+    """Parse a line of conditions for stopping a run: findings, an amount and a time, in any order.
 
     Raises ValueError for an unknown word, or if there is no condition.
     """
@@ -81,7 +81,7 @@ def check_deadline(until: Deadline, now: datetime) -> None:
 
 
 def causes(rules: GuardRules) -> str:
-    """Return what stops a run: ``stalled, a budget of $200.00 and 2026-11-28 06:00``; "" if nothing does."""
+    """Describe what stops a run: ``stalled, a budget of $200.00 and 2026-11-28 06:00``; may be empty."""
     names = [*sorted(rules.stop_on)]
     if rules.budget_usd is not None:
         names.append(f"a budget of {money(rules.budget_usd)}")

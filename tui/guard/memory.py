@@ -18,7 +18,7 @@ from tui.settings.remembered import State, change_state, read_state
 
 @dataclass(frozen=True)
 class SeenFinding(State):
-    """A present finding; ``looks`` is the number of consecutive complete looks that had it."""
+    """A finding that is present; ``looks`` counts the consecutive complete looks (polls) that had it."""
 
     text: str = ""
     since_s: float | None = None
@@ -29,8 +29,8 @@ class SeenFinding(State):
 class Stop(State):
     """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
 
-    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``stored_s`` is the time of the newest stored
-    checkpoint when the stop was planned.
+    ``cause`` is a finding's key, ``budget`` or ``deadline``; ``loss`` says which work is lost. ``stored_s``
+    is the time of the newest checkpoint that was stored when the stop was planned.
     """
 
     state: str = "planned"
@@ -59,9 +59,9 @@ class RunMemory(State):
     """Time of the last complete look."""
     findings: dict[str, SeenFinding] = field(default_factory=dict)
     last_seen_s: dict[str, float] = field(default_factory=dict)
-    """When each finding was last seen, so that one that comes and goes is reported once."""
+    """When each finding was last present, so that a finding that comes and goes is reported once."""
     blind_since_s: float | None = None
-    """Since when the run cannot be read."""
+    """When the run became unreadable; None while it can be read."""
     blind_reported: bool = False
     sighted_s: float = 0.0
     """When the run could be read again after a reported outage."""
@@ -69,15 +69,16 @@ class RunMemory(State):
     reported: list[str] = field(default_factory=list)
     """Keys of other events that were reported and are not reported again."""
     resumes: int = 0
-    """How many times guards resumed the work of this run, from its first job on."""
+    """How many times guards have resumed this work, counting all jobs since the first."""
     resume: Resume | None = None
     typed_deadline: str = ""
+    """The deadline as the user typed it, so that a restarted guard recognizes it."""
     deadline_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Unsent(State):
-    """An undelivered alert for a destination (``way``); ``guard`` tried it last, at ``tried_s``."""
+    """An undelivered alert for a destination (``way``), with ID and time of the guard that last tried."""
 
     way: str = ""
     record: dict[str, Any] = field(default_factory=dict)
@@ -88,17 +89,17 @@ class Unsent(State):
 @dataclass(frozen=True)
 class GuardState(State):
     runs: dict[str, RunMemory] = field(default_factory=dict)
-    """The key is ``SERVER/JOB_ID``, since different emulators have jobs with the same ID."""
+    """State of runs by ``SERVER/JOB_ID``, since different emulators have jobs with the same ID."""
     unsent: list[Unsent] = field(default_factory=list)
 
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class GuardMemory:
     """The state file. If it cannot be read or written, ``on_problem`` is called once, with a message.
 
-    Changes that could not be saved are written with a later one. Without a ``path``, the state is only in
+    Changes that could not be saved are written with a later change. Without a ``path``, the state is only in
     memory.
     """
 
@@ -112,16 +113,16 @@ class GuardMemory:
         if path is not None and not self.state.runs and path.is_file() and path.stat().st_size:
             on_problem(f"{path} is damaged; what was reported before is forgotten")
 
-    def change(self, change: Callable[[GuardState], tuple[GuardState, Answer]]) -> Answer:
+    def change(self, change: Callable[[GuardState], tuple[GuardState, Result]]) -> Result:
         """Replace the state by the first result of ``change``, and return the second.
 
         ``change`` may be called again, with a state that another process wrote in the meantime.
         """
-        results: list[tuple[GuardState, Answer]] = []
+        results: list[tuple[GuardState, Result]] = []
 
         def changed(state: GuardState) -> GuardState:
-            after, answer = change(state)
-            results.append((_bounded(after), answer))
+            after, result = change(state)
+            results.append((_bounded(after), result))
             return results[-1][0]
 
         is_saved = self._path is not None
@@ -138,14 +139,14 @@ class GuardMemory:
                 self._on_problem(f"can't save what was reported ({reason}); a restart would repeat it")
             if not results:
                 changed(self.state)
-        self.state, answer = results[-1]
+        self.state, result = results[-1]
         if is_saved:
             self._saved = self.state
-        return answer
+        return result
 
     @contextmanager
     def resuming(self) -> Iterator[None]:
-        """Lock out other guards from resuming runs until the block ends. Raises TimeoutError if one is."""
+        """Keep other guards from resuming runs in the block. Raises TimeoutError if one is doing so."""
         if self._path is None or self._has_problem:
             yield
             return
@@ -155,19 +156,23 @@ class GuardMemory:
             yield
 
     def _merged(self, in_file: GuardState) -> GuardState:
-        """Return the state in the file with our unsaved changes."""
-        ours, saved = self.state, self._saved
+        """Return the state in the file with the changes that this guard could not save."""
+        state, saved_state = self.state, self._saved
         if not in_file.runs:
-            return ours  # the file is new, was deleted, or cannot be read
-        if ours is saved:
+            return state  # the file is new, was deleted, or cannot be read
+        if state is saved_state:
             return in_file
-        runs = {key: run for key, run in ours.runs.items() if saved.runs.get(key) != run}
-        remaining = [entry for entry in in_file.unsent if entry in ours.unsent or entry not in saved.unsent]
-        new = [entry for entry in ours.unsent if entry not in in_file.unsent and entry not in saved.unsent]
-        return GuardState(runs=in_file.runs | runs, unsent=[*remaining, *new])
+        runs = {key: run for key, run in state.runs.items() if saved_state.runs.get(key) != run}
+        remaining_entries = [
+            entry for entry in in_file.unsent if entry in state.unsent or entry not in saved_state.unsent
+        ]
+        new_entries = [
+            entry for entry in state.unsent if entry not in in_file.unsent and entry not in saved_state.unsent
+        ]
+        return GuardState(runs=in_file.runs | runs, unsent=[*remaining_entries, *new_entries])
 
 
 def _bounded(state: GuardState) -> GuardState:
-    # Keep only the 500 runs that were seen last.
+    """Limit the state to the 500 runs that were seen last, and to the newest alerts."""
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
     return replace(state, runs=dict(runs), unsent=state.unsent[-MAX_WAITING_ALERTS:])

@@ -1,6 +1,7 @@
-"""Decide what a guard does after it read a run: pure functions of a look, the saved state and the rules.
+"""Decide what a guard does after it has read a run: pure functions of a look, the saved state and the rules.
 
-A look may be incomplete. Then a new finding is reported, but none ends, and no run is stopped.
+A look is one poll of a run. It may be incomplete: then new findings are reported, but none is reported as
+ended, and no run is stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tui.text.units import duration, money
 BLIND_AFTER_S = 300.0
 """Report that a run cannot be read only after this time, since shorter outages are common."""
 REPEAT_STOP_S = 120.0
-"""Repeat a request to stop a run that still runs if no response was recorded for this long."""
+"""After this time without a response, repeat the request to stop a run that still runs."""
 
 
 Action = Literal["none", "stop", "resume"]
@@ -38,7 +39,10 @@ class Deadline(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GuardRules:
-    """When to stop a run, and when to resume it; ``resume_on`` are short statuses."""
+    """When to stop a run, and when to resume it.
+
+    ``stop_on`` are kinds of findings; ``resume_on`` are short statuses, such as ``FAILED``.
+    """
 
     stop_on: frozenset[str] = frozenset()
     budget_usd: float | None = None
@@ -72,7 +76,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to save, report and do; ``is_over`` if the run need not be read again."""
+    """What to save, report and do; ``is_over`` is True if the run need not be read again."""
 
     memory: RunMemory
     alerts: tuple[Alert, ...] = ()
@@ -83,44 +87,46 @@ class Decision:
 def decide(memory: RunMemory, look: Look, rules: GuardRules, *, outage_over_s: float = 0.0) -> Decision:
     """Decide what to do after a look at a run.
 
-    ``outage_over_s`` (epoch) is when another run could be read again after a reported outage. This run may
-    still be affected by the same one.
+    ``outage_over_s`` (epoch) is when another run could be read again after a reported outage: the same outage
+    may still affect this run.
     """
     decider = _Decider(memory, look, rules, outage_over_s)
     return Decision(decider.memory, tuple(decider.alerts), decider.action, decider.is_over)
 
 
-def stop_answered(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision:
-    """Record the response to a request to stop a run; ``problem`` is why it failed, empty if it did not."""
+def record_stop_response(memory: RunMemory, run: RunSnapshot, problem: str) -> Decision:
+    """Record the response to a request to stop a run; ``problem`` is why it failed, empty after success."""
     stop = memory.stop or Stop()
     if not problem:
-        done = replace(memory, stop=replace(stop, state="done"))
-        words = f"stopped: {stop.reason}. {stop.loss}"
-        return Decision(done, (_alert(run, "stopped", words, "critical"),))
+        updated = replace(memory, stop=replace(stop, state="done"))
+        message = f"stopped: {stop.reason}. {stop.loss}"
+        return Decision(updated, (_alert(run, "stopped", message, "critical"),))
     if "stop" in memory.reported:
         return Decision(memory)
-    words = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
-    reported = replace(memory, reported=[*memory.reported, "stop"])
-    return Decision(reported, (_alert(run, "not-stopped", words, "critical"),))
+    message = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
+    updated = replace(memory, reported=[*memory.reported, "stop"])
+    return Decision(updated, (_alert(run, "not-stopped", message, "critical"),))
 
 
-def resume_answered(memory: RunMemory, run: RunSnapshot, job: TrainingJob | None, problem: str) -> Decision:
-    """Record that a run was resumed as ``job``, or if that is None, the ``problem``."""
+def record_resume_response(
+    memory: RunMemory, run: RunSnapshot, job: TrainingJob | None, problem: str
+) -> Decision:
+    """Record that a run was resumed as ``job``; if it is None, that the resume failed with ``problem``."""
     resume = memory.resume or Resume()
     if job is not None:
-        after = replace(resume, state="done", job_id=job.id)
-        words = f"resumed as {job.name or job.id} ({job.id})"
-        alert = _alert(run, "resumed", words, "warning")
+        updated = replace(resume, state="done", job_id=job.id)
+        message = f"resumed as {job.name or job.id} ({job.id})"
+        alert = _alert(run, "resumed", message, "warning")
     else:
-        after = replace(resume, state="given-up")
+        updated = replace(resume, state="given-up")
         alert = _alert(run, "not-resumed", f"not resumed: {problem}", "critical")
-    return Decision(replace(memory, resume=after), (alert,))
+    return Decision(replace(memory, resume=updated), (alert,))
 
 
 def record_server(memory: RunMemory, now_s: float, problem: str, since_s: float) -> Decision:
-    """Record whether the server responds, before any run can be read; ``problem`` says why it does not.
+    """Record whether the server responds, before any run can be read; ``problem`` says why not, if so.
 
-    ``since_s`` is the beginning of an outage that is not recorded yet.
+    ``since_s`` is when the outage began, used unless ``memory`` has an earlier record of it.
     """
     now = datetime.fromtimestamp(now_s, UTC)
     since_s = memory.blind_since_s or since_s
@@ -128,30 +134,32 @@ def record_server(memory: RunMemory, now_s: float, problem: str, since_s: float)
     alerts: tuple[Alert, ...] = ()
     if not problem and memory.blind_reported:
         changes |= {"blind_reported": False, "sighted_s": now_s}
-        words = f"the server answers again, {_after(since_s, now_s)}"
-        alerts = (Alert(None, "info", now, about="sighted", message=words),)
+        message = f"the server answers again, {_after_outage(since_s, now_s)}"
+        alerts = (Alert(None, "info", now, guard_event="sighted", message=message),)
     elif problem and not memory.blind_reported and now_s - since_s >= BLIND_AFTER_S:
         changes |= {"blind_reported": True}
-        words = f"can't see any run since {_clock_time(since_s)}: {problem}"
-        alerts = (Alert(None, "warning", now, about="blind", message=words),)
+        message = f"can't see any run since {_clock_time(since_s)}: {problem}"
+        alerts = (Alert(None, "warning", now, guard_event="blind", message=message),)
     return Decision(replace(memory, **changes), alerts)
 
 
 def spent_usd(run: RunSnapshot) -> float | None:
-    """Return a lower bound of the cost; without a status history, the samples show the running time."""
+    """Return a lower bound of the run's cost; without a status history, estimate it from the first sample."""
     cost = run.cost
     if cost.measured:
         return cost.spent_usd
-    billed = cost.billed.usd if cost.billed is not None else None
-    began = run.health_metrics.began if run.health_metrics is not None else None
-    if run.price_per_minute is None or began is None:
-        return billed
-    minutes = max(0.0, run.server_now.timestamp() - began) / 60
-    return max(billed or 0.0, minutes * run.price_per_minute * run.node_count)
+    billed_usd = cost.billed.usd if cost.billed is not None else None
+    began_s = run.health_metrics.began if run.health_metrics is not None else None
+    if run.price_per_minute is None or began_s is None:
+        return billed_usd
+    minutes = max(0.0, run.server_now.timestamp() - began_s) / 60
+    return max(billed_usd or 0.0, minutes * run.price_per_minute * run.node_count)
 
 
 @dataclass
 class _Decider:
+    """Applies the rules to one look; its fields are then the new state, the alerts and the action."""
+
     memory: RunMemory
     look: Look
     rules: GuardRules
@@ -181,6 +189,7 @@ class _Decider:
         self.alerts.append(_alert(self.run, event, message, severity))
 
     def _is_first(self, key: str) -> bool:
+        """Return True if an event was not reported before; remember it as reported."""
         if key in self.memory.reported:
             return False
         self._change(reported=[*self.memory.reported, key])
@@ -192,7 +201,7 @@ class _Decider:
         if not self.look.problem:
             if self.memory.blind_reported:
                 self._report(
-                    "sighted", f"seen again, {_after(self.memory.blind_since_s, self.now_s)}", "info"
+                    "sighted", f"seen again, {_after_outage(self.memory.blind_since_s, self.now_s)}", "info"
                 )
                 self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
@@ -206,88 +215,90 @@ class _Decider:
         if self.memory.blind_reported:
             return
         self._change(blind_reported=True)
-        words = f"can't be seen since {_clock_time(since_s)}: {self.look.problem}"
+        message = f"can't be seen since {_clock_time(since_s)}: {self.look.problem}"
         if self.is_over:
-            words += ". It is no longer watched"
+            message += ". It is no longer watched"
         elif self.rules.may_stop:
-            words += ". It is not stopped in the meantime"
-        self._report("blind", words)
+            message += ". It is not stopped in the meantime"
+        self._report("blind", message)
 
     def _update_status(self) -> None:
-        before, status = self.memory.status, self.job.current_status
+        previous_status, status = self.memory.status, self.job.current_status
         self._change(status=status)
-        if status == before:
+        if status == previous_status:
             return
         stop = self.memory.stop
         if stop is not None and stop.state == "requested" and status == JobStatus.STOPPED:
-            answered = stop_answered(self.memory, self.run, "")  # the response was lost
-            self.memory = answered.memory
-            self.alerts.extend(answered.alerts)
+            decision = record_stop_response(self.memory, self.run, "")  # the server's response was lost
+            self.memory = decision.memory
+            self.alerts.extend(decision.alerts)
         if self.job.is_finished:
             self.alerts.append(Alert(self.job, severity_of_end(self.job), self.run.at))
-        elif before:
-            words = f"{short_status(before)} → {short_status(status)}"
-            self._report("status", words, "info")
+        elif previous_status:
+            self._report("status", f"{short_status(previous_status)} → {short_status(status)}", "info")
 
     def _update_findings(self) -> None:
-        present = {finding.key: finding for finding in self.run.findings}
-        seen = dict(self.memory.findings)
+        present_findings = {finding.key: finding for finding in self.run.findings}
+        findings = dict(self.memory.findings)
         last_seen_s = dict(self.memory.last_seen_s)
-        for key, finding in present.items():
-            looks = seen[key].looks if key in seen else 0
-            if key not in seen:
+        for key, finding in present_findings.items():
+            looks = findings[key].looks if key in findings else 0
+            if key not in findings:
                 self.alerts.append(Alert(self.job, finding.severity, self.run.at, finding))
             since_s = finding.since.timestamp() if finding.since is not None else None
-            seen[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks + self.look.is_complete)
+            looks += self.look.is_complete
+            findings[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks)
             last_seen_s[key] = self.now_s
-        for key in seen.keys() - present.keys() if self.look.is_complete else ():
+        for key in findings.keys() - present_findings.keys() if self.look.is_complete else ():
             # A finding ends at the second complete look without it: at the first, the run may have ended.
-            if seen[key].looks:
-                seen[key] = replace(seen[key], looks=0)
+            if findings[key].looks:
+                findings[key] = replace(findings[key], looks=0)
                 continue
-            finding = _finding(key, seen.pop(key))
+            finding = _restored_finding(key, findings.pop(key))
             if not self.job.is_finished:
                 self.alerts.append(Alert(self.job, "info", self.run.at, finding, "finding-ended"))
-        self._change(findings=seen, last_seen_s=last_seen_s)
+        self._change(findings=findings, last_seen_s=last_seen_s)
 
     # Actions
 
     def _consider_stop(self) -> None:
-        stop, due = self.memory.stop, self._due_stop()
+        stop, due_stop = self.memory.stop, self._due_stop()
         if stop is not None and stop.state == "done":
             if self.now_s - stop.at_s >= 600.0 and self._is_first("still running"):
                 self._report("not-stopped", "still runs, although its stop was accepted", "critical")
             return
-        if due is None:
+        if due_stop is None:
             if stop is not None and stop.state == "planned" and stop.cause not in self.memory.findings:
                 self._change(stop=None)
                 self._report(
                     "stop-withdrawn", f"will not be stopped, since this has ended: {stop.reason}", "info"
                 )
             return
-        loss = unsaved_words(self.run)
+        unsaved_text = unsaved_words(self.run)
         if self.rules.dry_run:
-            if self._is_first(f"would stop: {due.cause}"):
-                self._report("would-stop", f"would be stopped (dry run): {due.reason}. {loss}")
+            if self._is_first(f"would stop: {due_stop.cause}"):
+                self._report("would-stop", f"would be stopped (dry run): {due_stop.reason}. {unsaved_text}")
         elif stop is not None and stop.state == "requested":
             if not 0 <= self.now_s - stop.at_s < REPEAT_STOP_S:
-                self._request_stop(due, loss)
-        elif not self.rules.after_checkpoint or self._may_never_save_again(due) or self._has_saved(stop):
-            self._request_stop(due, loss)
+                self._request_stop(due_stop, unsaved_text)
+        elif not self.rules.after_checkpoint or self._may_never_save_again(due_stop) or self._has_saved(stop):
+            self._request_stop(due_stop, unsaved_text)
         elif stop is None:
-            self._plan_stop(due, loss)
+            self._plan_stop(due_stop, unsaved_text)
 
-    def _request_stop(self, due: Stop, loss: str) -> None:
-        self._change(stop=replace(due, state="requested", loss=loss, at_s=self.now_s))
+    def _request_stop(self, due_stop: Stop, unsaved_text: str) -> None:
+        self._change(stop=replace(due_stop, state="requested", loss=unsaved_text, at_s=self.now_s))
         self.action = "stop"
 
-    def _plan_stop(self, due: Stop, loss: str) -> None:
-        self._change(stop=replace(due, loss=loss, at_s=self.now_s, stored_s=self._newest_stored_s()))
-        words = f"will be stopped after its next checkpoint: {due.reason}. {loss}"
-        self._report("stop-planned", words, "critical")
+    def _plan_stop(self, due_stop: Stop, unsaved_text: str) -> None:
+        self._change(
+            stop=replace(due_stop, loss=unsaved_text, at_s=self.now_s, stored_s=self._newest_stored_s())
+        )
+        message = f"will be stopped after its next checkpoint: {due_stop.reason}. {unsaved_text}"
+        self._report("stop-planned", message, "critical")
 
     def _due_stop(self) -> Stop | None:
-        """Return a stop with the cause and the reason that a rule has now; None if there is none."""
+        """Return a stop with its cause and reason if a rule requires a stop now, else None."""
         for finding in self.run.findings:
             looks = self.memory.findings[finding.key].looks
             # A finding stops a run only after two consecutive looks, since one response may be wrong.
@@ -301,19 +312,21 @@ class _Decider:
     def _stop_by_budget(self, budget_usd: float | None) -> Stop | None:
         if budget_usd is None or self.job.current_status != JobStatus.RUNNING:
             return None
-        spent = spent_usd(self.run)
-        if spent is None:
+        cost_usd = spent_usd(self.run)
+        if cost_usd is None:
             if self._is_first("budget"):
-                words = "the budget can't be watched: the price of its nodes is unknown; see [prices]"
-                self._report("not-stopped", words)
+                message = (
+                    "can't watch the budget: its nodes have no known price; see [prices] in the settings"
+                )
+                self._report("not-stopped", message)
             return None
-        if spent < budget_usd:
+        if cost_usd < budget_usd:
             return None
-        return Stop(cause="budget", reason=f"spent ≈ {money(spent)} of a budget of {money(budget_usd)}")
+        return Stop(cause="budget", reason=f"spent ≈ {money(cost_usd)} of a budget of {money(budget_usd)}")
 
-    def _may_never_save_again(self, due: Stop) -> bool:
-        """Return True if the next checkpoint may never come."""
-        kind = KINDS.get(due.cause.partition(":")[0])
+    def _may_never_save_again(self, due_stop: Stop) -> bool:
+        """Return True if the run may never store another checkpoint."""
+        kind = KINDS.get(due_stop.cause.partition(":")[0])
         return (kind is not None and kind.may_never_save_again) or any(
             finding.kind.halts for finding in self.run.findings
         )
@@ -322,9 +335,11 @@ class _Decider:
         return plan is not None and self._newest_stored_s() > plan.stored_s
 
     def _newest_stored_s(self) -> float:
-        listed = self.run.checkpoints or ()
-        stored = (checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading")
-        return max((time_key(checkpoint.created_at) for checkpoint in stored), default=0.0)
+        checkpoints = self.run.checkpoints or ()
+        stored_checkpoints = (
+            checkpoint for checkpoint in checkpoints if sync_state(checkpoint) != "uploading"
+        )
+        return max((time_key(checkpoint.created_at) for checkpoint in stored_checkpoints), default=0.0)
 
     def _consider_resume(self) -> None:
         resume, status = self.memory.resume, short_status(self.job.current_status)
@@ -336,8 +351,8 @@ class _Decider:
         if self.memory.resumes >= self.rules.max_resumes:
             self.is_over = True
             self._change(resume=Resume(state="given-up", at_s=self.now_s))
-            words = f"not resumed again: {status} after {self.memory.resumes} resumes"
-            self._report("not-resumed", words, "critical")
+            message = f"not resumed again: {status} after {self.memory.resumes} resumes"
+            self._report("not-resumed", message, "critical")
         elif self.rules.dry_run:
             self.is_over = True
             self._report("not-resumed", f"would be resumed (dry run): {status}", "info")
@@ -348,13 +363,13 @@ class _Decider:
 
 
 def _alert(run: RunSnapshot, event: Event, message: str, severity: Severity) -> Alert:
-    return Alert(run.job, severity, run.at, about=event, message=message.strip())
+    return Alert(run.job, severity, run.at, guard_event=event, message=message.strip())
 
 
-def is_due(memory: RunMemory, alert: Alert) -> bool:
+def is_worth_sending(memory: RunMemory, alert: Alert) -> bool:
     """Return True if an alert is worth a notification; ``memory`` is the state before this look.
 
-    Findings that ended or soon came back are not, nor are changes of the status.
+    Findings that have ended or soon came back are not worth one, nor are changes of the status.
     """
     if alert.event in ("finding-ended", "status"):
         return False
@@ -362,16 +377,16 @@ def is_due(memory: RunMemory, alert: Alert) -> bool:
         return bool(memory.status)
     if alert.finding is None:
         return True
-    last_s = memory.last_seen_s.get(alert.finding.key)
-    return is_news(None if last_s is None else datetime.fromtimestamp(last_s, UTC), alert.at)
+    seen_s = memory.last_seen_s.get(alert.finding.key)
+    return is_news(None if seen_s is None else datetime.fromtimestamp(seen_s, UTC), alert.at)
 
 
 def resumable_statuses() -> tuple[str, ...]:
-    """Return the statuses after which a run can be resumed. A stopped run is not: its user ended it."""
+    """Return the statuses after which a run can be resumed; not STOPPED, because a user decided that."""
     return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
 
 
-def _finding(key: str, seen: SeenFinding) -> HealthFinding:
+def _restored_finding(key: str, seen: SeenFinding) -> HealthFinding:
     name, _, node = key.partition(":")
     kind = KINDS.get(name) or FindingKind(name, 0, "")
     since = None if seen.since_s is None else datetime.fromtimestamp(seen.since_s, UTC)
@@ -382,5 +397,5 @@ def _clock_time(epoch_s: float | None) -> str:
     return local_time(None if epoch_s is None else datetime.fromtimestamp(epoch_s, UTC), "%H:%M")
 
 
-def _after(since_s: float | None, now_s: float) -> str:
+def _after_outage(since_s: float | None, now_s: float) -> str:
     return f"after {duration(now_s - (since_s or now_s))}"

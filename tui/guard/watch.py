@@ -1,7 +1,7 @@
 """The guard: it reads each run every half minute, and carries out what the rules decide.
 
-Each decision is in the state file before it is printed, sent or carried out. So a guard that is killed at
-any time resumes where it stopped.
+Each decision is in the state file before it is printed, sent or carried out. So a guard that was killed at
+any time continues where it stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api_client import Clock, ErrorAnswer, InvalidAnswer, NotFound, RequestError
 from api_client.http.retry import LASTING, is_transient, retrying
 from api_client.models import TrainingJob
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Way
+from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Destination
 from tui.alerts.payloads import Record
 from tui.analysis.connection import ClockOffset
 from tui.analysis.run.snapshot import RunSnapshot
@@ -31,10 +31,10 @@ from tui.guard.rules import (
     GuardRules,
     Look,
     decide,
-    is_due,
+    is_worth_sending,
+    record_resume_response,
     record_server,
-    resume_answered,
-    stop_answered,
+    record_stop_response,
 )
 from tui.readers.billing import BILL_INTERVAL_S
 from tui.readers.watcher import CHECKPOINTS_AGE_S, POLL_EVERY_S, RunWatcher
@@ -42,17 +42,18 @@ from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
 
-LONGEST_LOOK_S = 90.0
-"""A look that took longer is stale, and never stops a run."""
+MAX_LOOK_S = 90.0
+"""A look that took longer is outdated, and never stops a run."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
-"""An alert that a guard tried to deliver this recently is left to it: it may be on its way."""
+"""How long a guard that tries to deliver an alert keeps other guards from delivering it."""
 LAST_DELIVERY_S = 30.0
 """How long a guard that ends waits for its alerts to be delivered."""
 
 Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
-"""Resumes a job and returns the new job; called with the job, a time, and IDs of jobs that resume others.
+"""Resumes a job and returns the new job. Raises RequestError and NotResumed.
 
-A job that has resumed it since that time is returned instead. Raises RequestError and NotResumed.
+The other arguments are a time and IDs of jobs that resume other jobs: if a job not among these IDs has
+resumed the job since that time, that job is returned.
 """
 
 
@@ -62,7 +63,7 @@ class NotResumed(Exception):
 
 @dataclass
 class Reporting:
-    """Where alerts go: all to ``show``; those with ``is_wanted`` also to ``delivery``."""
+    """Where alerts go: all alerts to ``show``; the alerts that the settings want also to ``delivery``."""
 
     show: Callable[[Alert], object]
     delivery: AlertDelivery | None = None
@@ -73,7 +74,7 @@ class Reporting:
 
 
 class Guard:
-    """Watches runs until they end. ``find_more`` lists further jobs to watch."""
+    """Watches runs until they end. ``find_more`` is called at intervals and lists more jobs to watch."""
 
     def __init__(
         self,
@@ -97,17 +98,18 @@ class Guard:
         self._resume = resume
         self._heartbeat_s = heartbeat_s
         self._started_s = self._clock.monotonic()
-        self._done_at_s: dict[str, float] = {}
+        self._last_done_s: dict[str, float] = {}
+        """When each periodic task was last done (monotonic)."""
         self._clock_offset = ClockOffset()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watchers: dict[str, RunWatcher] = {}
-        self._blind: set[str] = set()
+        self._unreadable_ids: set[str] = set()
         """IDs of the jobs whose outage was reported and is not over."""
         self.last_looks: dict[str, Look] = {}
-        """The newest look at each run, by its job's id."""
+        """The newest look at each run, by job ID."""
 
     async def run(self, jobs: Iterable[TrainingJob]) -> None:
-        """Watch the jobs, and those that continue them, until all have ended."""
+        """Watch the jobs, and the jobs that resume them, until all have ended."""
         self._queue_unsent()
         try:
             for job in jobs:
@@ -122,7 +124,7 @@ class Guard:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def find(self, find: Callable[[], Awaitable[list[TrainingJob]]]) -> list[TrainingJob]:
-        """Call ``find``, retrying until the server responds; report an outage like that of a run.
+        """Call ``find``, retrying until the server responds; report an outage like the outage of a run.
 
         The outage is saved under an empty job ID, since no run may be known yet.
         """
@@ -152,15 +154,15 @@ class Guard:
 
     def known_jobs(self) -> dict[str, RunMemory]:
         """Return the saved state of this server's runs by job ID."""
-        start = f"{self._server}/"
+        prefix = f"{self._server}/"
         return {
-            key.removeprefix(start): run
+            key.removeprefix(prefix): run
             for key, run in self._memory.state.runs.items()
-            if key.startswith(start)
+            if key.startswith(prefix)
         }
 
     @property
-    def unsent(self) -> int:
+    def unsent_count(self) -> int:
         """Number of alerts that have not been delivered."""
         return len(self._memory.state.unsent)
 
@@ -173,11 +175,11 @@ class Guard:
     async def _watch_one(self, job: TrainingJob) -> None:
         while not await self._look_and_act(job):
             await self._run_periodic_tasks()
-            running = sum(not task.done() for task in self._tasks.values())
+            running_count = sum(not task.done() for task in self._tasks.values())
             is_complete = self.last_looks[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else 5.0
             # More than ten runs are read less often, to limit requests.
-            await self._clock.sleep(pause_s * max(1.0, running / 10))
+            await self._clock.sleep(pause_s * max(1.0, running_count / 10))
         self._watchers.pop(job.id, None)
         resume = self.known_jobs().get(job.id, RunMemory()).resume
         if resume is not None and resume.job_id:
@@ -186,7 +188,7 @@ class Guard:
                 self._watch(await retrying(find, LASTING, sleep=self._clock.sleep, may_repeat=is_transient))
 
     async def _run_periodic_tasks(self) -> None:
-        """Send a heartbeat and look for further jobs, each if its interval has passed."""
+        """Send a heartbeat, and list more jobs to watch, if the interval of each has passed."""
         if self._heartbeat_s is not None and self._is_due("heartbeat", self._heartbeat_s):
             self._send_heartbeat()
         if self._find_more is not None and self._is_due("list", 300.0):
@@ -196,13 +198,13 @@ class Guard:
 
     def _is_due(self, task_name: str, interval_s: float) -> bool:
         now_s = self._clock.monotonic()
-        last_s = self._done_at_s.setdefault(task_name, self._started_s)
-        if now_s - last_s < interval_s:
+        last_done_s = self._last_done_s.setdefault(task_name, self._started_s)
+        if now_s - last_done_s < interval_s:
             return False
-        self._done_at_s[task_name] = now_s
+        self._last_done_s[task_name] = now_s
         return True
 
-    def _watcher(self, job: TrainingJob) -> RunWatcher:
+    def _watcher_of(self, job: TrainingJob) -> RunWatcher:
         if job.id not in self._watchers:
             self._transact(job.id, lambda memory: Decision(_with_status(memory, job)))
             self._watchers[job.id] = RunWatcher(
@@ -212,7 +214,7 @@ class Guard:
 
     async def _look_and_act(self, job: TrainingJob) -> bool:
         """Look at a run and carry out the decision; return True if the run need not be read again."""
-        look = await self._bounded_look(self._watcher(job))
+        look = await self._bounded_look(self._watcher_of(job))
         self.last_looks[look.run.job.id] = look
         decision = self._decide(look)
         if decision.action == "stop":
@@ -222,7 +224,7 @@ class Guard:
         return decision.is_over
 
     async def _bounded_look(self, watcher: RunWatcher) -> Look:
-        """Look at a run with a timeout: the log's stream retries endlessly, which would hide an outage."""
+        """Look at a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
         started_s = self._clock.monotonic()
         reading = asyncio.create_task(self._look(watcher))
         try:
@@ -236,7 +238,7 @@ class Guard:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        del self._watchers[watcher.job.id]  # its log may be folded only in part
+        del self._watchers[watcher.job.id]  # the watcher may have folded only a part of the new lines
         return Look(watcher.update(), problem, is_judged=False)
 
     async def _look(self, watcher: RunWatcher) -> Look:
@@ -256,14 +258,14 @@ class Guard:
         return Look(watcher.snapshot, self._problem(watcher.snapshot))
 
     def _problem(self, run: RunSnapshot) -> str:
-        """Return what could not be read, or that reading took too long; empty if nothing is wrong."""
+        """Return a text about what could not be read, or that reading took too long; empty if complete."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()
-        return f"reading it took {duration(took_s)}" if took_s > LONGEST_LOOK_S else ""
+        return f"reading it took {duration(took_s)}" if took_s > MAX_LOOK_S else ""
 
     async def _read_costs(self, watcher: RunWatcher) -> None:
-        """Read the price once; also the bill from time to time, if there is a budget."""
+        """Read the price once, and if there is a budget, the bill at intervals."""
         with suppress(ErrorAnswer, InvalidAnswer):
             if watcher.snapshot.price_per_minute is None:
                 await watcher.read_price()
@@ -281,7 +283,7 @@ class Guard:
         outage_over_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
 
         def change(memory: RunMemory) -> Decision:
-            if 0 < memory.seen_s - look.run.at.timestamp() < LONGEST_LOOK_S:
+            if 0 < memory.seen_s - look.run.at.timestamp() < MAX_LOOK_S:
                 return Decision(memory)  # another guard's look is newer
             memory, rules = self._with_deadline(memory, look.run.at)
             return decide(memory, look, rules, outage_over_s=outage_over_s)
@@ -289,23 +291,23 @@ class Guard:
         return self._transact(job_id, change)
 
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
-        """Return the state and the rules with the run's saved deadline, which a restarted guard keeps."""
+        """Return state and rules with the run's saved deadline, if an earlier guard had the same deadline."""
         until = self._rules.until
         if until is None or self._rules.dry_run:
             return memory, self._rules
-        stored = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
-        # Up to 12 h after 06:00, a guard restarted with "06:00" means the 06:00 that has passed.
-        if memory.typed_deadline == until.typed and now - stored.at < timedelta(hours=12):
-            until = stored
-        kept = replace(memory, typed_deadline=until.typed, deadline_s=until.at.timestamp())
-        return kept, replace(self._rules, until=until)
+        saved_deadline = until._replace(at=datetime.fromtimestamp(memory.deadline_s, UTC))
+        # Up to 12 h after a saved 06:00, "06:00" typed again means the time that has passed.
+        if memory.typed_deadline == until.typed and now - saved_deadline.at < timedelta(hours=12):
+            until = saved_deadline
+        updated = replace(memory, typed_deadline=until.typed, deadline_s=until.at.timestamp())
+        return updated, replace(self._rules, until=until)
 
     def has_saved_deadline(self, until: Deadline) -> bool:
         """Return True if an earlier guard was started with the same deadline."""
         return any(run.typed_deadline == until.typed for run in self.known_jobs().values())
 
     def rules_for(self, jobs: Iterable[TrainingJob]) -> GuardRules:
-        """Return the rules with the earliest deadline of these jobs."""
+        """Return the rules of the job with the earliest deadline."""
         runs, now = self.known_jobs(), self._clock.now()
         rules_of_jobs = [self._with_deadline(runs.get(job.id, RunMemory()), now)[1] for job in jobs]
         return min(
@@ -313,7 +315,7 @@ class Guard:
         )
 
     def forget_deadlines(self) -> None:
-        """Discard the saved deadlines of the runs that this guard has looked at."""
+        """Discard the saved deadlines of the runs that this guard has read."""
         keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
 
         def change(state: GuardState) -> tuple[GuardState, None]:
@@ -332,38 +334,42 @@ class Guard:
         def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[Unsent]]]:
             before = state.runs.get(key, RunMemory())
             decision = change(before)
-            unsent = self._unsent(before, decision.alerts)
+            unsent = self._alerts_to_send(before, decision.alerts)
             runs = state.runs | {key: decision.memory}
             after = replace(state, runs=runs, unsent=[*state.unsent, *unsent])
             return after, (decision, unsent)
 
         decision, unsent = self._memory.change(changed)
         if decision.memory.blind_reported and not decision.is_over:
-            self._blind.add(job_id)
+            self._unreadable_ids.add(job_id)
         else:
-            self._blind.discard(job_id)
+            self._unreadable_ids.discard(job_id)
         for alert in decision.alerts:
             self._reporting.show(alert)
         self._queue(unsent)
         return decision
 
-    def _unsent(self, before: RunMemory, alerts: Iterable[Alert]) -> list[Unsent]:
+    def _alerts_to_send(self, before: RunMemory, alerts: Iterable[Alert]) -> list[Unsent]:
         delivery = self._reporting.delivery
         if delivery is None:
             return []
-        due = [
+        sent_alerts = [
             alert
             for alert in alerts
-            if is_due(before, alert)
+            if is_worth_sending(before, alert)
             and self._reporting.is_wanted(alert)
             and not self._is_shared_outage(alert)
         ]
-        return [Unsent(way=way, record=delivery.record(alert)) for alert in due for way in delivery.ways]
+        return [
+            Unsent(way=destination, record=delivery.record(alert))
+            for alert in sent_alerts
+            for destination in delivery.destinations
+        ]
 
     def _is_shared_outage(self, alert: Alert) -> bool:
-        """Return True for the outage of a run, or its end, while a reported outage of another run lasts."""
-        others = self._blind - {alert.job.id} if alert.job is not None else set()
-        return alert.event in ("blind", "sighted") and bool(others)
+        """Return True for an alert about a run's outage while a reported outage of another run lasts."""
+        other_ids = self._unreadable_ids - {alert.job.id} if alert.job is not None else set()
+        return alert.event in ("blind", "sighted") and bool(other_ids)
 
     # Doing
 
@@ -375,20 +381,20 @@ class Guard:
             if error.may_have_happened:
                 return  # the next look shows whether the run has stopped
             problem = str(error)
-        self._transact(job.id, lambda memory: stop_answered(memory, look.run, problem))
+        self._transact(job.id, lambda memory: record_stop_response(memory, look.run, problem))
 
     async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
-        """Resume a run; return False if it must be tried again."""
+        """Resume a run; return False if this must be tried again."""
         assert self._resume is not None and memory.resume is not None
-        run, number, job, problem = look.run, memory.resumes + 1, None, ""
+        run, resume_count, job, problem = look.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
         resumes = [known_run.resume for known_run in self.known_jobs().values()]
-        others = [resume.job_id for resume in resumes if resume is not None]
+        other_ids = [resume.job_id for resume in resumes if resume is not None]
         try:
             with self._memory.resuming():
-                job = await self._resume(run.job, since, others)
+                job = await self._resume(run.job, since, other_ids)
         except TimeoutError:
-            return False  # another guard resumes a run, maybe this one
+            return False  # another guard is resuming a run, maybe the same run
         except RequestError as error:
             if is_transient(error):
                 return False
@@ -398,8 +404,8 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         if job is not None:
-            self._transact(job.id, lambda memory: Decision(replace(memory, resumes=number)))
-        self._transact(run.job.id, lambda memory: resume_answered(memory, run, job, problem))
+            self._transact(job.id, lambda memory: Decision(replace(memory, resumes=resume_count)))
+        self._transact(run.job.id, lambda memory: record_resume_response(memory, run, job, problem))
         return True
 
     # Sending
@@ -415,22 +421,24 @@ class Guard:
 
     def _send_heartbeat(self) -> None:
         looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
-        with_problems = sum(
+        problem_count = sum(
             any(finding.severity != "info" for finding in look.run.findings) for look in looks
         )
-        incomplete = sum(not look.is_complete for look in looks)
-        parts = [
+        incomplete_count = sum(not look.is_complete for look in looks)
+        facts = [
             f"watching {counted(len(looks), 'run')}",
-            f"{with_problems} with problems" if with_problems else "",
+            f"{problem_count} with problems" if problem_count else "",
         ]
-        message = ", ".join(filter(None, [*parts, f"{incomplete} can't be seen" if incomplete else ""]))
-        alert = Alert(None, "info", self._clock.now(), about="heartbeat", message=message)
-        self._memory.change(_without_heartbeats)  # an old one that could not be sent is useless
+        message = ", ".join(
+            filter(None, [*facts, f"{incomplete_count} can't be seen" if incomplete_count else ""])
+        )
+        alert = Alert(None, "info", self._clock.now(), guard_event="heartbeat", message=message)
+        self._memory.change(_without_heartbeats)  # an old heartbeat that could not be sent is useless
         self._transact("", lambda memory: Decision(memory, (alert,)))
 
 
 def _with_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
-    """Record a running job's status, so that its end is reported even if it precedes the first look."""
+    """Record a running job's status, so that its end is reported even if it ends before the first look."""
     if memory.status or job.is_finished:
         return memory
     return replace(memory, status=job.current_status)
@@ -458,31 +466,36 @@ class RememberedAlerts:
     def __init__(self, memory: GuardMemory, clock: Clock) -> None:
         self._memory = memory
         self._clock = clock
-        self._guard = secrets.token_hex(8)
+        self._guard_id = secrets.token_hex(8)
 
-    async def claim(self, way: Way, record: Record) -> bool:
-        while (wait_s := self._memory.change(partial(self._with_claim, way, record))) > 0:
+    async def claim(self, destination: Destination, record: Record) -> bool:
+        while (wait_s := self._memory.change(partial(self._with_claim, destination, record))) > 0:
             await self._clock.sleep(wait_s)
         return wait_s == 0
 
-    def _with_claim(self, way: Way, record: Record, state: GuardState) -> tuple[GuardState, float]:
-        """Return the state with our claim, and 0; else the seconds left of another claim, -1 if delivered."""
-        index = _index(state.unsent, way, record)
+    def _with_claim(
+        self, destination: Destination, record: Record, state: GuardState
+    ) -> tuple[GuardState, float]:
+        """Return the state with this guard's claim of an alert, and 0.
+
+        If another guard has claimed it, return the seconds until that claim ends; if delivered, -1.
+        """
+        index = _index(state.unsent, destination, record)
         if index is None:
             return state, -1.0
         entry, now_s = state.unsent[index], self._clock.now().timestamp()
         since_s = now_s - entry.tried_s
-        if entry.guard not in ("", self._guard) and 0 <= since_s < CLAIM_S:
+        if entry.guard not in ("", self._guard_id) and 0 <= since_s < CLAIM_S:
             return state, CLAIM_S - since_s
-        claim = Unsent(way=way, record=dict(record), guard=self._guard, tried_s=now_s)
+        claim = Unsent(way=destination, record=dict(record), guard=self._guard_id, tried_s=now_s)
         unsent = [*state.unsent[:index], claim, *state.unsent[index + 1 :]]
         return replace(state, unsent=unsent), 0.0
 
-    def forget(self, way: Way, record: Record) -> None:
+    def forget(self, destination: Destination, record: Record) -> None:
         def change(state: GuardState) -> tuple[GuardState, None]:
-            index = _index(state.unsent, way, record)
-            left = [entry for position, entry in enumerate(state.unsent) if position != index]
-            return replace(state, unsent=left), None
+            index = _index(state.unsent, destination, record)
+            remaining = [entry for other, entry in enumerate(state.unsent) if other != index]
+            return replace(state, unsent=remaining), None
 
         self._memory.change(change)
 
@@ -492,7 +505,9 @@ def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
     return replace(state, unsent=unsent), None
 
 
-def _index(unsent: Sequence[Unsent], way: Way, record: Record) -> int | None:
-    """Return the index of an alert in ``unsent``, None if it is not there."""
+def _index(unsent: Sequence[Unsent], destination: Destination, record: Record) -> int | None:
+    """Return the index of an alert in ``unsent``; None if it has been delivered or dropped."""
     entries = enumerate(unsent)
-    return next((index for index, entry in entries if (entry.way, entry.record) == (way, record)), None)
+    return next(
+        (index for index, entry in entries if (entry.way, entry.record) == (destination, record)), None
+    )

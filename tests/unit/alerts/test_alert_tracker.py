@@ -62,7 +62,7 @@ def test_a_snooze_is_for_a_finding_and_a_while_and_only_its_end_is_told() -> Non
         assert told(book.update(RUNNING, (STALL, SLOW), at(minute), source="run")) == news
     assert book.snoozed(at(33)) == frozenset()
     book.snooze(RUNNING.id, ["stalled"], at(63))
-    book.wake(RUNNING.id, ["stalled"])
+    book.end_snooze(RUNNING.id, ["stalled"])
     assert told(book.update(RUNNING, (STALL, SLOW), at(34), source="run")) == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.worlds import ONE_O_CLOCK, job
 from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
-from tui.alerts.payloads import form_of, payload
+from tui.alerts.payloads import payload, resolved_format
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 
@@ -43,8 +43,8 @@ def body(form: Any, text: str = EVIL) -> dict[str, Any]:
     ],
 )
 def test_form_follows_the_host_of_the_webhook(url: str, form: str) -> None:
-    assert form_of(url) == form
-    assert form_of(url, "json") == "json"
+    assert resolved_format(url) == form
+    assert resolved_format(url, "json") == "json"
 
 
 def test_slack_text_mentions_nobody() -> None:
@@ -118,7 +118,7 @@ def test_secret_is_removed_before_texts_are_joined_and_cut() -> None:
         job("id7", name="password=hunter2secret"),
         "critical",
         ONE_O_CLOCK,
-        about="stopped",
+        guard_event="stopped",
         message=f"{'x ' * 245}known-secret-4711",
     )
     text = delivery.record(secrets)["text"]

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from api_client.models import Checkpoint, JobMetrics
 from support.worlds import CHECKPOINTS, ONE_O_CLOCK, job, run
-from tui.alerts.alert import AWAY
+from tui.alerts.alert import NEWS_AFTER_ABSENCE
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 from tui.guard.memory import RunMemory
@@ -21,9 +21,9 @@ from tui.guard.rules import (
     GuardRules,
     Look,
     decide,
-    is_due,
+    is_worth_sending,
+    record_stop_response,
     spent_usd,
-    stop_answered,
 )
 from tui.settings.remembered import restored
 
@@ -69,11 +69,11 @@ class Story:
     def look(self, look: Look) -> list[str]:
         decision = decide(self.memory, look, self.rules, outage_over_s=self.outage_over_s)
         alerts = list(decision.alerts)
-        self.notified += [each.event for each in alerts if is_due(self.memory, each)]
+        self.notified += [each.event for each in alerts if is_worth_sending(self.memory, each)]
         self.memory, self.is_over = decision.memory, decision.is_over
         if decision.action == "stop":
             self.stops += 1
-            answer = stop_answered(self.memory, look.run, self.problem)
+            answer = record_stop_response(self.memory, look.run, self.problem)
             self.memory, alerts = answer.memory, [*alerts, *answer.alerts]
         return [f"{each.event}:{each.finding.key}" if each.finding else each.event for each in alerts]
 
@@ -228,7 +228,7 @@ def test_dry_run_reports_once_and_stops_nothing() -> None:
 def test_what_stopping_loses_is_said() -> None:
     decision = decide(RunMemory(), seen(0, NAN), STOP_ON_NAN)
     decision = decide(decision.memory, seen(1, NAN), STOP_ON_NAN)
-    (alert,) = stop_answered(decision.memory, seen(1, NAN).run, "").alerts
+    (alert,) = record_stop_response(decision.memory, seen(1, NAN).run, "").alerts
     assert alert.text.startswith("stopped: loss-not-finite: loss is NaN. Unsaved work: ")
 
 
@@ -284,7 +284,7 @@ def due(*looks: Look) -> list[str]:
 
 
 def test_finding_that_wavers_is_notified_once_a_while() -> None:
-    away = AWAY.total_seconds() / 60
+    away = NEWS_AFTER_ABSENCE.total_seconds() / 60
     looks = [seen(0, NAN), seen(1), seen(2), seen(3, NAN), seen(4), seen(5), seen(1 + away, NAN)]
     assert due(*looks) == ["finding"]
     assert due(seen(0, NAN), seen(1), seen(2), seen(1 + away, NAN)) == ["finding", "finding"]
@@ -348,7 +348,7 @@ def test_no_night_stops_a_run_twice_or_blindly_or_without_cause(
             or rules.budget_usd == 1.0
             or (rules.until is not None and look.run.at >= rules.until.at)
         )
-        memory = stop_answered(memory, look.run, "").memory
+        memory = record_stop_response(memory, look.run, "").memory
     assert stops <= 1
 
 

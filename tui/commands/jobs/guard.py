@@ -222,7 +222,7 @@ async def guard(
         if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
             active_guard.forget_deadlines()
         raise
-    if reporting.delivery is not None and (unsent_count := active_guard.unsent):
+    if reporting.delivery is not None and (unsent_count := active_guard.unsent_count):
         output.remark(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
     return _verdict_code(active_guard) if once else _outcome_code(active_guard)
 
@@ -272,7 +272,7 @@ def _delivery(
         settings.webhook,
         output.remark,
         os.environ,
-        form=settings.webhook_format,
+        body_format=settings.webhook_format,
         secrets=secrets,
         unsent=RememberedAlerts(memory, client.clock),
     )
@@ -281,17 +281,17 @@ def _delivery(
 async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode:
     """Deliver one alert to each destination; print for each whether it was delivered."""
     delivery = AlertDelivery(
-        settings.command, settings.webhook, output.remark, os.environ, form=settings.webhook_format
+        settings.command, settings.webhook, output.remark, os.environ, body_format=settings.webhook_format
     )
-    if not delivery.ways:
+    if not delivery.destinations:
         raise CommandFailed(
             "nothing to test: set notifications.command or notifications.webhook", ExitCode.USAGE
         )
     code = ExitCode.OK
     record = delivery.record(
-        Alert(None, "info", datetime.now(UTC), about="test", message="a test of bt-tui guard")
+        Alert(None, "info", datetime.now(UTC), guard_event="test", message="a test of bt-tui guard")
     )
-    for destination in delivery.ways:
+    for destination in delivery.destinations:
         try:
             await delivery.deliver(destination, record)
         except RequestError as problem:
