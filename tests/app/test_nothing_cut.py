@@ -161,7 +161,7 @@ async def test_a_tip_and_a_notification() -> None:
     app = home(tips=True)
     async with app.run_test(size=SIZES[0], notifications=True) as pilot:
         await sees(pilot, "tip ")
-        _, words = app.screen.query_one("TipLine").shown  # type: ignore[attr-defined]
+        _, words = app.screen.query_one("TipLine").tip  # type: ignore[attr-defined]
         for size in SIZES:
             await resized(pilot, *size)
             app.tips.show()

@@ -108,7 +108,7 @@ async def test_cursors_are_seen_without_color(monkeypatch: pytest.MonkeyPatch) -
 
 async def open_themes(pilot: Pilot[Any], app: Dashboard) -> None:
     await settle(pilot)
-    app.themes.search()
+    app.themes.choose()
     await until(pilot, lambda: isinstance(app.screen, CommandPalette) and "gruvbox" in text_of(app))
 
 

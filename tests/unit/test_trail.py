@@ -21,7 +21,7 @@ def test_back_and_forward_go_through_the_visits() -> None:
     walked = trail("habc")
     assert [walked.step(-1), walked.step(-1), walked.step(1)] == [place("b"), place("a"), place("b")]
     walked.visit(place("d"))  # forgets what was ahead
-    assert (walked.step(1), walked.step(-9), walked.present) == (None, None, place("d"))
+    assert (walked.step(1), walked.step(-9), walked.current) == (None, None, place("d"))
     assert walked.step(-1) == place("b")
     left = trail("hab")
     left.record_return(place("h"))  # a step back that can be undone
@@ -36,6 +36,6 @@ def test_it_is_always_somewhere_and_never_grows_without_end(steps: list[str]) ->
             walked.step(-1 if step == "<" else 1)
         else:
             walked.visit(place(step))
-            assert walked.present == place(step)
-        assert walked.present is not None
+            assert walked.current == place(step)
+        assert walked.current is not None
     assert len(walked._visits) <= 100

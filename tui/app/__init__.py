@@ -39,7 +39,7 @@ def run_dashboard(
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
     ``own_emulator`` starts the local emulator when the user switches to it. ``recorded`` holds the recordings
-    that ``remote`` serves. A demo or recording does not remember state for the next start.
+    that ``remote`` serves. A demo or recording saves no state for the next start.
     """
     collect_only_when_idle()
     disable_line_caches()
@@ -66,17 +66,16 @@ def run_dashboard(
     except BaseException as error:  # noqa: BLE001 - raised while the app closed; its message may hold data
         failure = error
     finally:
-        app.restore_terminal()  # a second signal may have interrupted Textual's own
-        # not before: threads of running downloads would create the folder again
+        app.restore_terminal()  # a second signal may have interrupted Textual while it restored the terminal
+        # Remove the folder only now: before, threads of running downloads would create it again.
         app.outbox.close()
-    if (
-        failure is None and app.ended_unrequested
-    ):  # its main task was canceled, an error that Textual suppresses
+    if failure is None and app.ended_unrequested:
+        # the app's main task was canceled; Textual suppresses this error
         failure = asyncio.CancelledError()
     if failure is not None and not app.return_code:
         sys.stderr.write(f"{crash_notice(failure)}\n")
         raise SystemExit(CRASHED)
-    if app.return_code:  # it has printed a crash report, or its terminal is gone
+    if app.return_code:  # the app has printed a crash report, or its terminal is gone
         raise SystemExit(app.return_code)
     app.shutdown.finish()
     return choice

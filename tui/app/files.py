@@ -1,7 +1,7 @@
 """Files that the app saves: exports, screenshots, downloads and recordings.
 
-In a browser session, each becomes a download of the browser once it is complete. Downloads and recordings run
-in the background.
+In a browser session, each file is sent to the browser once it is complete. Downloads and recordings run in
+the background.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class SavedFiles(Service):
             return
         from tui.screens.dialogs import ExportScreen
 
-        def saved(files: tuple[Path, ...] | None) -> None:
+        def report_saved(files: tuple[Path, ...] | None) -> None:
             if files:
                 paths = ", ".join(str(path.absolute()) for path in files)
-                where = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
-                self._app.notify(f"Saved {message.what} {where}.")
+                destination = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
+                self._app.notify(f"Saved {message.what} {destination}.")
                 self.deliver(messages.FilesSaved(files))
 
         screen = ExportScreen(message.what, message.tables, proposed_path(*message.names))
-        self._app.push_screen(screen, saved)
+        self._app.push_screen(screen, report_saved)
 
     async def save_screenshot(self) -> None:
         """Save the screen as SVG in the user's downloads folder, else in the working directory."""
@@ -68,11 +68,12 @@ class SavedFiles(Service):
         except OSError as error:
             self._app.notify(f"Can't write {path}: {why_not_written(error)}", severity="error")
             return
-        where = f"as {path.name}" if self._app.is_web else f"to {path}"
-        self._app.notify(f"Screenshot saved {where}.")
+        destination = f"as {path.name}" if self._app.is_web else f"to {path}"
+        self._app.notify(f"Screenshot saved {destination}.")
         self.deliver(messages.FilesSaved((path,)))
 
     def deliver(self, message: messages.FilesSaved) -> None:
+        """In a browser session, send the saved files to the browser."""
         if not self._app.is_web:
             return
         if len(message.paths) == 1:
@@ -82,7 +83,7 @@ class SavedFiles(Service):
             self.deliver_all(message.paths, folder, title)
 
     def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:
-        """Send files from ``folder`` to the browser; several files are packed into one archive."""
+        """Send files below ``folder`` to the browser; several files are packed into one archive."""
         self._run(partial(self._pack_and_deliver, files, folder, title), "archive", "pack")
 
     async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:
@@ -117,7 +118,7 @@ class DownloadStarter(Service):
             messages.ClearDownloadsRequested: self.clear,
         }
 
-    def _running_feed(self, session: Session) -> DownloadsFeed:
+    def _feed_for(self, session: Session) -> DownloadsFeed:
         if self._feed is None:
             from tui.feeds.downloads import DownloadsFeed
 
@@ -128,19 +129,20 @@ class DownloadStarter(Service):
             )
         return self._feed
 
-    def _report_end(self, item: Transfer) -> None:
-        if self._app.is_web and item.state is TransferState.DONE:
-            self._app.notify(f"{item.title}: on its way to your browser.")
-            self._files.deliver_all([file.path for file in item.files], Path(item.folder), item.title)
+    def _report_end(self, transfer: Transfer) -> None:
+        if self._app.is_web and transfer.state is TransferState.DONE:
+            self._app.notify(f"{transfer.title}: on its way to your browser.")
+            paths = [file.path for file in transfer.files]
+            self._files.deliver_all(paths, Path(transfer.folder), transfer.title)
             return
         from tui.screens.downloads import DownloadsScreen
 
-        if item.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
-            return  # the list shows it
+        if transfer.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
+            return  # the list on this screen shows that
         severities = {TransferState.DONE: "information", TransferState.FAILED: "error"}
         actions = ("app.show_downloads", "downloads.retry_download")
-        text = outcome_text(item, ", then ".join(map(self._app.key_for, actions)))
-        severity = severities.get(item.state, "warning")
+        text = outcome_text(transfer, ", then ".join(map(self._app.key_for, actions)))
+        severity = severities.get(transfer.state, "warning")
         self._app.notify(text, severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # Requests from screens
@@ -149,47 +151,47 @@ class DownloadStarter(Service):
         session = self._app.session
         if session is None:
             return None
-        asking = self._download(partial(self._ask, session, message.wanted))
-        return None if self._app.is_web else asking  # a browser is not asked for a folder
+        worker = self._download(partial(self._ask, session, message.wanted))
+        return None if self._app.is_web else worker  # in a browser, no dialog asks for a folder
 
     def _download(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
         return self._run(work, "download", "downloads")
 
-    async def _ask(self, session: Session, wanted: DownloadRequest) -> None:
+    async def _ask(self, session: Session, request: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
-            feed = self._running_feed(session)
-            await feed.download(feed.begin(wanted, self._app.outbox.folder()), self._check)
+            feed = self._feed_for(session)
+            await feed.download(feed.begin(request, self._app.outbox.folder()), self._resolve_conflicts)
             return
         key = self._app.key_for("app.show_downloads")
-        size = f"{bytes_iec(wanted.size_bytes)}. " if wanted.size_bytes else ""
-        about = (
-            f"{size}Runs in the background; {key} shows progress. An interrupted download resumes"
+        size_text = f"{bytes_iec(request.size_bytes)}. " if request.size_bytes else ""
+        explanation = (
+            f"{size_text}Runs in the background; {key} shows progress. An interrupted download resumes"
             " if you download to the same folder again."
         )
         from tui.feeds.downloads import proposed_folder
         from tui.screens.dialogs import DownloadFolderScreen
 
         screen = DownloadFolderScreen(
-            wanted.title, about, proposed_folder(wanted), refuse=partial(_no_room_problem, wanted)
+            request.title, explanation, proposed_folder(request), refuse=partial(_no_room_problem, request)
         )
         folder = await self._app.push_screen_wait(screen)
         if folder is not None:
-            feed = self._running_feed(session)
-            await feed.download(feed.begin(wanted, folder), self._check)
+            feed = self._feed_for(session)
+            await feed.download(feed.begin(request, folder), self._resolve_conflicts)
 
-    async def _check(self, plan: DownloadPlan, before: Existing | None) -> Existing | None:
-        """Ask what to do with existing files of different content, unless ``before`` answers it."""
+    async def _resolve_conflicts(self, plan: DownloadPlan, earlier: Existing | None) -> Existing | None:
+        """Ask what to do with existing files of different content; use the ``earlier`` answer if any."""
         from api_client.transfers import DownloadError, Existing
         from tui.screens.dialogs import FileConflictScreen
 
         if not plan.files:
-            raise DownloadError("Nothing to download." + _refusals(plan))
+            raise DownloadError("Nothing to download." + _refusals_text(plan))
         if not plan.has_room:
-            raise DownloadError(_no_room(plan.needed_bytes, plan.free_bytes))
-        if before is not None or not plan.conflicts:
-            return before or Existing.SKIP  # SKIP: files created meanwhile must not be overwritten
-        names = [str(file.path.relative_to(plan.folder)) for file in plan.conflicts]
-        choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), names))
+            raise DownloadError(_no_room_text(plan.needed_bytes, plan.free_bytes))
+        if earlier is not None or not plan.conflicts:
+            return earlier or Existing.SKIP  # SKIP: files created meanwhile must not be overwritten
+        relative_paths = [str(file.path.relative_to(plan.folder)) for file in plan.conflicts]
+        choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), relative_paths))
         return None if choice is None else Existing(choice)
 
     def cancel(self, message: messages.CancelDownloadRequested) -> None:
@@ -198,39 +200,47 @@ class DownloadStarter(Service):
 
     def retry(self, message: messages.RetryDownloadRequested) -> None:
         if self._feed is not None and self._feed.can_retry(message.transfer_id):
-            self._download(partial(self._feed.download, message.transfer_id, self._check))
+            self._download(partial(self._feed.download, message.transfer_id, self._resolve_conflicts))
 
     def clear(self, _message: messages.ClearDownloadsRequested) -> None:
         if self._feed is not None:
             self._feed.clear()
 
 
-def _no_room_problem(wanted: DownloadRequest, folder: Path) -> str:
-    """Return why a new folder lacks space; an existing one is checked later, with the files it holds."""
+def _no_room_problem(request: DownloadRequest, folder: Path) -> str:
+    """Return an error text if a new folder would lack space.
+
+    An existing folder is checked later, when the files that it already has are known.
+    """
     from api_client.transfers.plans import free_bytes
 
-    free, needed = free_bytes(folder), wanted.size_bytes or 0
-    return "" if folder.exists() or free is None or needed <= free else _no_room(needed, free)
+    available_bytes, required_bytes = free_bytes(folder), request.size_bytes or 0
+    return (
+        ""
+        if folder.exists() or available_bytes is None or required_bytes <= available_bytes
+        else _no_room_text(required_bytes, available_bytes)
+    )
 
 
-def _no_room(needed_bytes: int, free_bytes: int | None) -> str:
+def _no_room_text(needed_bytes: int, free_bytes: int | None) -> str:
     return f"Not enough room: {bytes_iec(needed_bytes)} needed, {bytes_iec(free_bytes)} free."
 
 
-def _refusals(plan: DownloadPlan) -> str:
+def _refusals_text(plan: DownloadPlan) -> str:
     if not plan.refused:
         return ""
-    first = plan.refused[0]
-    reason = f"{sanitize(first.name)} ({sanitize(first.reason)})"
+    refusal = plan.refused[0]
+    reason = f"{sanitize(refusal.name)} ({sanitize(refusal.reason)})"
     return f" {counted(len(plan.refused), 'refused name')}, first: {reason}"
 
 
 class Recorders(Service):
-    """Records runs to files; a second request for a job stops its recording."""
+    """Records runs to files; a second request for the same job stops the recording."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
-        self._running: dict[str, Worker[None]] = {}
+        self._workers: dict[str, Worker[None]] = {}
+        """The workers that record jobs, by job ID."""
 
     @property
     def handlers(self) -> messages.Handlers:
@@ -238,14 +248,14 @@ class Recorders(Service):
 
     def toggle(self, message: messages.RecordRequested) -> None:
         job, session = message.job, self._app.session
-        running = self._running.pop(job.id, None)
-        if running is not None and not running.is_finished:
-            running.cancel()
+        worker = self._workers.pop(job.id, None)
+        if worker is not None and not worker.is_finished:
+            worker.cancel()
             self._app.notify("Recording stopped; record again to continue the file.")
         elif session is not None and session.connection.recorded is not None:
             self._app.notify("This is a recording already.")
         elif session is not None:
-            self._running[job.id] = self._run(partial(self._record, session, job), "recording", "record")
+            self._workers[job.id] = self._run(partial(self._record, session, job), "recording", "record")
 
     async def _record(self, session: Session, job: TrainingJob) -> None:
         from api_client.recordings.archive import SUFFIX, RecordingError
@@ -253,34 +263,34 @@ class Recorders(Service):
 
         path = delivery_path(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
 
-        def begin() -> None:
+        def report_begin() -> None:
             until = "" if job.is_finished else " until the job ends"
             self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
             self._app.recording |= {job.id}
 
-        recorder = Recorder(session.client, job, path, on_begin=begin)
+        recorder = Recorder(session.client, job, path, on_begin=report_begin)
         try:
             await recorder.run(follow=not job.is_finished)
         except (RequestError, RecordingError) as error:
-            self._fail(str(error))
+            self._report_failure(str(error))
         except asyncio.CancelledError:  # the user stopped it: send the partial file to a browser
             if path.exists():
                 self._app.post_message(messages.FilesSaved((path,)))
             raise
         except OSError as error:
-            self._fail(f"{path}: {why_not_written(error)}")
+            self._report_failure(f"{path}: {why_not_written(error)}")
         else:
-            self._report(recorder)
+            self._report_success(recorder)
         finally:
             self._app.recording -= {job.id}
 
-    def _fail(self, reason: str) -> None:
+    def _report_failure(self, reason: str) -> None:
         self._app.notify(sanitize(reason), title="Can't record", severity="error")
 
-    def _report(self, recorder: Recorder) -> None:
+    def _report_success(self, recorder: Recorder) -> None:
         path = recorder.path
-        size = bytes_iec(path.stat().st_size)
+        size_text = bytes_iec(path.stat().st_size)
         for part, problem in recorder.problems.items():
             self._app.notify(f"The {part} could not be recorded: {sanitize(problem)}", severity="warning")
-        self._app.notify(f"Recorded {counted(recorder.line_count, 'new line')} to {path} ({size}).")
+        self._app.notify(f"Recorded {counted(recorder.line_count, 'new line')} to {path} ({size_text}).")
         self._app.post_message(messages.FilesSaved((path,)))

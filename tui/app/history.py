@@ -15,33 +15,34 @@ from tui.screens.home.screen import HomePage
 
 
 class NavigationHistory:
-    """The visited pages and the current position; a new visit drops the pages after that position."""
+    """The visited pages and the position of the current page; a new visit drops the pages after it."""
 
     def __init__(self) -> None:
         self._visits: list[Page] = []
         self._position = -1
 
     @property
-    def present(self) -> Page | None:
+    def current(self) -> Page | None:
         return self._visits[self._position] if self._visits else None
 
     def visit(self, page: Page) -> None:
-        if page == self.present:
+        if page == self.current:
             return
         self._visits[self._position + 1 :] = [page]
         del self._visits[:-100]
         self._position = len(self._visits) - 1
 
     def record_return(self, page: Page) -> None:
-        """Go back to a page after the screen above it was closed; add it if it was not visited before."""
+        """Go back to a page after the screen above it was closed; if not visited before, add the page."""
         for position in range(self._position, -1, -1):
             if self._visits[position] == page:
                 self._position = position
                 return
         self.visit(page)
 
-    def step(self, by: int) -> Page | None:
-        position = self._position + by
+    def step(self, offset: int) -> Page | None:
+        """Go to the page at ``offset`` from the current page, and return it; None if there is none."""
+        position = self._position + offset
         if not 0 <= position < len(self._visits):
             return None
         self._position = position
@@ -57,14 +58,15 @@ class Navigation(Service):
         super().__init__(app)
         self._history = NavigationHistory()
         self._pages = WeakKeyDictionary[Screen[Any], Page]()
+        """The page of each open screen that is in the history."""
 
-    def begin(self, first: Screen[None]) -> None:
-        """Start a new history with the bottom screen of the stack."""
+    def begin(self, bottom_screen: Screen[None]) -> None:
+        """Start a new history with the screen at the bottom of the stack."""
         self._history = NavigationHistory()
         self._pages.clear()
-        if isinstance(first, AppScreen):
-            self._prepare(first)
-            self._pages[first] = HomePage()
+        if isinstance(bottom_screen, AppScreen):
+            self._prepare(bottom_screen)
+            self._pages[bottom_screen] = HomePage()
             self._history.visit(HomePage())
 
     def open_requested(self, message: OpenPage) -> Worker[None] | None:
@@ -76,14 +78,14 @@ class Navigation(Service):
         return self.open(message.page)
 
     def open(self, page: Page | FindPage) -> Worker[None] | None:
-        """Open a page above the current screen; for a ``FindPage``, return the worker that does so."""
+        """Open a page above the current screen; for a ``FindPage``, return the worker that opens the page."""
         if not isinstance(page, Page):
             return self._run(partial(self._find, page), "search for a job", "open", exclusive=True)
         screen = page.open(self.services)
         self._app.share_with(screen)
         self._prepare(screen)
-        if page != self._history.present:  # else this is a step in the history
-            self._sync()
+        if page != self._history.current:  # equal if the user went back or forward to it
+            self._sync_with_screens()
         if not page.changes_server:
             self._pages[screen] = page
             self._history.visit(page)
@@ -91,17 +93,17 @@ class Navigation(Service):
         return None
 
     def _prepare(self, screen: AppScreen) -> None:
-        """Set the user's keys and load the screen's CSS, for which Textual would parse all CSS again."""
+        """Bind the user's keys, and parse only the screen's new CSS: Textual would parse all CSS again."""
         screen.change_keys(self._app.keys)
         styles = self._app.stylesheet
         styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
 
-    async def _find(self, find: FindPage) -> None:
-        if (page := await find(self.services)) is not None:
+    async def _find(self, find_page: FindPage) -> None:
+        if (page := await find_page(self.services)) is not None:
             self.open(page)
 
-    def _sync(self) -> None:
-        """Update the current position from the screen stack: screens may have been closed meanwhile."""
+    def _sync_with_screens(self) -> None:
+        """Update the history from the screen stack: screens may have been closed since the last visit."""
         for screen in reversed(self._app.screen_stack):
             if (page := self._pages.get(screen)) is not None:
                 self._history.record_return(page)
@@ -110,18 +112,20 @@ class Navigation(Service):
     async def back(self) -> None:
         screen = self._app.screen
         if isinstance(screen, AppScreen) and screen not in self._pages:
-            await self._app.run_action("screen.back")  # it may ask whether to discard the user's answers
+            await self._app.run_action(
+                "screen.back"
+            )  # the screen may ask whether to discard the user's answers
         else:
             await self._travel(-1, "No earlier screen; ")
 
     async def forward(self) -> None:
         await self._travel(1, "No later screen; ")
 
-    async def _travel(self, by: int, nowhere: str) -> None:
-        self._sync()
-        page = self._history.step(by)
+    async def _travel(self, offset: int, no_page_text: str) -> None:
+        self._sync_with_screens()
+        page = self._history.step(offset)
         if page is None:
-            self._app.notify(f"{nowhere}{self._app.key_for('screen.back')} leaves a screen.")
+            self._app.notify(f"{no_page_text}{self._app.key_for('screen.back')} leaves a screen.")
         elif any(self._pages.get(screen) == page for screen in self._app.screen_stack):
             while self._pages.get(self._app.screen) != page:
                 await self._app.pop_screen()

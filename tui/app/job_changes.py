@@ -1,6 +1,6 @@
-"""Changes of jobs, deletions of projects: confirm, carry out and report. Also bookmarks.
+"""Changes of jobs and deletions of projects: confirm them, carry them out and report the outcome.
 
-A single running job can be stopped now, after its next checkpoint, or on conditions. Modules for the latter
+A single running job can be stopped now, after its next checkpoint, or on conditions. Modules for later stops
 are imported when they are needed, so that Home starts faster.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tui.readers.session import Session
     from tui.screens.dialogs import StopAnswer
 
-FAILURE_SHOWN_S = 20.0
+FAILURE_NOTICE_S = 20.0
 
 
 class JobChanges(Service):
@@ -70,26 +70,26 @@ class JobChanges(Service):
         if not await self._is_confirmed(batch, run) or self._app.session is None:
             return
         failures: list[tuple[TrainingJob, str]] = []
-        created: list[TrainingJob] = []
+        created_jobs: list[TrainingJob] = []
         is_unsure = False
         for job in batch.jobs:
             try:
-                created += await change_job(self._app.session, batch.verb, job)
+                created_jobs += await change_job(self._app.session, batch.verb, job)
             except RequestError as error:
                 failures.append((job, str(error)))
                 is_unsure |= error.may_have_happened
-        title, text = batch.outcome(failures, created)
+        title, text = batch.outcome(failures, created_jobs)
         if failures:
             title = f"Possibly {title[:1].lower()}{title[1:]}" if is_unsure else title
-            self._app.notify(text, title=title, severity="error", timeout=FAILURE_SHOWN_S)
+            self._app.notify(text, title=title, severity="error", timeout=FAILURE_NOTICE_S)
         else:
             self._app.notify(text)
         self._refresh(batch.jobs)
 
-    def _refresh(self, changed: Sequence[TrainingJob]) -> None:
+    def _refresh(self, changed_jobs: Sequence[TrainingJob]) -> None:
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
-                screen.unmark(job.id for job in changed)
+                screen.unmark(job.id for job in changed_jobs)
             if isinstance(screen, AppScreen) and {Scope.HOME, Scope.JOB} & set(screen.SCOPES):
                 screen.action_refresh()
 
@@ -114,7 +114,7 @@ class JobChanges(Service):
                 f"✗ {sanitize(project.name)}: {sanitize(str(error))}",
                 title=title,
                 severity="error",
-                timeout=FAILURE_SHOWN_S,
+                timeout=FAILURE_NOTICE_S,
             )
         else:
             self._app.notify(f"{sanitize(project.name)}: deleted.")
@@ -137,9 +137,9 @@ class JobChanges(Service):
 
     def resume(self, message: messages.ResumeRequested) -> None:
         remote = self._app.session.remote if self._app.session is not None else None
-        line = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
-        if line:
-            self._app.post_message(messages.CopyRequested(line, "command"))
+        command = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
+        if command:
+            self._app.post_message(messages.CopyRequested(command, "command"))
         else:
             self._app.notify(
                 "No command reaches this server, which ends with the dashboard. Download the code, copy the"
@@ -151,8 +151,8 @@ class JobChanges(Service):
         name = name_of(message.job)
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
-                has_one = screen.toggle_bookmark(message.job.id)
-                self._app.notify(f"★ {name} bookmarked." if has_one else f"Bookmark of {name} removed.")
+                is_bookmarked = screen.toggle_bookmark(message.job.id)
+                self._app.notify(f"★ {name} bookmarked." if is_bookmarked else f"Bookmark of {name} removed.")
 
 
 async def change_job(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJob]:
@@ -169,35 +169,36 @@ async def change_job(session: Session, verb: Verb, job: TrainingJob) -> list[Tra
 
 
 class JobStopper(Service):
-    """Asks when to stop a job, and runs the planned stops."""
+    """Asks when to stop a job, and carries out the planned stops."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
-        self._waiting: dict[str, tuple[Worker[None], str]] = {}
+        self._planned: dict[str, tuple[Worker[None], str]] = {}
+        """By job ID, the worker of a planned stop, and a text such as "stops after its next checkpoint"."""
 
     @property
-    def waiting(self) -> int:
+    def planned_count(self) -> int:
         """Number of jobs that will be stopped later."""
-        return len(self._waiting)
+        return len(self._planned)
 
     async def is_to_stop_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
         """Ask when to stop the only job of the batch; return True to stop it now.
 
-        All other answers are carried out here.
+        If the answer is to stop the job later or never, this method plans or cancels the stop.
         """
         from tui.screens.dialogs import StopScreen
 
         (job,) = batch.jobs
-        _, later = self._waiting.get(job.id, (None, ""))
-        planned = f"It {later}, as long as this dashboard stays open." if later else ""
-        stalled = run is not None and any(finding.kind.halts for finding in run.findings)
-        doubt = "The run has stalled: it may never save its next checkpoint." if stalled else ""
-        about = filter(None, [batch.consequence, doubt, planned])
+        _, plan_text = self._planned.get(job.id, (None, ""))
+        planned_text = f"It {plan_text}, as long as this dashboard stays open." if plan_text else ""
+        is_stalled = run is not None and any(finding.kind.halts for finding in run.findings)
+        stall_warning = "The run has stalled: it may never save its next checkpoint." if is_stalled else ""
+        consequences = filter(None, [batch.consequence, stall_warning, planned_text])
         may_lose_work = job.current_status == JobStatus.RUNNING and self._app.session is not None
         question = StopScreen(
             batch.question,
-            "\n".join(about),
-            waits=bool(planned),
+            "\n".join(consequences),
+            waits=bool(planned_text),
             read=self._read_rules,
             unsaved=partial(self._unsaved, job, run) if may_lose_work else None,
         )
@@ -206,14 +207,14 @@ class JobStopper(Service):
             self._plan_stop(job, partial(self._stop_after_checkpoint, job), "stops after its next checkpoint")
         elif not isinstance(answer, str):
             self._plan_guard(job, answer)
-        elif planned and answer != "as before":
+        elif planned_text and answer != "as before":
             self._cancel_stop(job)
             if answer == "keep":
                 self._app.notify(f"{name_of(job)} keeps running.")
         return answer == "now"
 
     async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
-        """Return what stopping now would lose; empty if that is not known."""
+        """Return a sentence about what stopping the job now would lose; empty if that is unknown."""
         from tui.readers.stopping import read_unsaved_words
 
         session = self._app.session
@@ -227,14 +228,14 @@ class JobStopper(Service):
     def _plan_guard(self, job: TrainingJob, rules: GuardRules) -> None:
         from tui.guard.conditions import causes
 
-        saves = " after a checkpoint" if rules.after_checkpoint else ""
-        self._plan_stop(job, partial(self._guard, job, rules), f"stops{saves} on {causes(rules)}")
+        after = " after a checkpoint" if rules.after_checkpoint else ""
+        self._plan_stop(job, partial(self._guard, job, rules), f"stops{after} on {causes(rules)}")
 
-    def _plan_stop(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], when: str) -> None:
+    def _plan_stop(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], plan: str) -> None:
         worker = self._run(work, "later stop", "act")
-        self._waiting[job.id] = (worker, when)
-        self._changed()
-        self._app.notify(f"{name_of(job)} {when}. Keep this dashboard open.")
+        self._planned[job.id] = (worker, plan)
+        self._publish_plans()
+        self._app.notify(f"{name_of(job)} {plan}. Keep this dashboard open.")
 
     async def _guard(self, job: TrainingJob, rules: GuardRules) -> None:
         """Watch the run until it ends and stop it according to the rules; notify about each step."""
@@ -243,18 +244,18 @@ class JobStopper(Service):
         from tui.guard.memory import GuardMemory
         from tui.guard.watch import Guard, Reporting
 
-        # The dashboard reports the other events of a guard itself.
-        reported = ("stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted")
+        # The dashboard itself reports the other events, such as findings.
+        shown_events = ("stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted")
 
         def show(alert: Alert) -> None:
-            if alert.event in reported:
+            if alert.event in shown_events:
                 self._app.notify(alert.text, title=alert.title, severity="warning", timeout=30)
 
         try:
             await Guard(self._app.session.client, rules, GuardMemory(), Reporting(show)).run([job])
         finally:
-            self._waiting.pop(job.id, None)
-            self._changed()
+            self._planned.pop(job.id, None)
+            self._publish_plans()
 
     async def _stop_after_checkpoint(self, job: TrainingJob) -> None:
         if self._app.session is None:
@@ -263,23 +264,23 @@ class JobStopper(Service):
 
         name = name_of(job)
         try:
-            saved, _ = await next_checkpoint(self._app.session.client, job)
-            if saved is not None:
+            checkpoint, _ = await next_checkpoint(self._app.session.client, job)
+            if checkpoint is not None:
                 await self._app.session.client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             self._app.notify(str(error), title=f"Not stopped: {name}", severity="error", timeout=30)
         else:
-            done = f"{name}: stopping after {saved.checkpoint_id}." if saved else f"{name} has already ended."
-            self._app.notify(done)
+            stopping = f"{name}: stopping after {checkpoint.checkpoint_id}." if checkpoint else ""
+            self._app.notify(stopping or f"{name} has already ended.")
         finally:
-            self._waiting.pop(job.id, None)
-            self._changed()
+            self._planned.pop(job.id, None)
+            self._publish_plans()
 
     def _cancel_stop(self, job: TrainingJob) -> None:
-        worker, _ = self._waiting.pop(job.id, (None, ""))
+        worker, _ = self._planned.pop(job.id, (None, ""))
         if worker is not None:
             worker.cancel()
-        self._changed()
+        self._publish_plans()
 
-    def _changed(self) -> None:
-        self._app.stopping = {job_id: when for job_id, (_, when) in self._waiting.items()}
+    def _publish_plans(self) -> None:
+        self._app.stopping = {job_id: plan for job_id, (_, plan) in self._planned.items()}

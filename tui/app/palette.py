@@ -45,73 +45,75 @@ BEFORE_KEYS = "  "
 
 
 class ActionProvider(SystemCommandsProvider):
-    """Finds actions by their names, or by words of their descriptions; lists those of the screen first."""
+    """Finds actions by their names or by words of their help texts; lists the screen's actions first."""
 
     async def discover(self) -> Hits:
-        for name, about, run, _ in self.app.get_system_commands(self.screen):
+        for name, help_text, run, _ in self.app.get_system_commands(self.screen):
             label, _, keys = name.partition(BEFORE_KEYS)
-            yield DiscoveryHit(_row(Content(label), about, keys), run, text=name)
+            yield DiscoveryHit(_row(Content(label), help_text, keys), run, text=name)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         query_words = query.casefold().split()
-        for name, about, run, _ in self.app.get_system_commands(self.screen):
+        for name, help_text, run, _ in self.app.get_system_commands(self.screen):
             score = matcher.match(name)
-            if query_words and all(word in about.casefold() for word in query_words):
+            if query_words and all(word in help_text.casefold() for word in query_words):
                 score = max(score, 0.5)  # below names that begin with the words
             label, _, keys = name.partition(BEFORE_KEYS)
             if score > 0:
-                yield Hit(score, _row(matcher.highlight(label), about, keys), run, text=name)
+                yield Hit(score, _row(matcher.highlight(label), help_text, keys), run, text=name)
 
 
 class PaletteProvider(Provider):
-    """Finds objects shown by the open screens; without a query, lists the first jobs of Home."""
+    """Finds jobs, projects and checkpoints on the open screens; without a query, lists Home's first jobs."""
 
     async def discover(self) -> Hits:
-        jobs = (item for item in self._objects() if item.kind == "job")
+        jobs = (item for item in self._items() if item.kind == "job")
         for item in islice(jobs, 5):  # few enough that actions are visible, too
             title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             # Actions have a score of 0, so jobs come first.
-            shown = Content(title).stylize("dim", 0, len(item.kind))
-            yield Hit(1.0, _row(shown, item.about), item.choose, text=title)
+            styled_title = Content(title).stylize("dim", 0, len(item.kind))
+            yield Hit(1.0, _row(styled_title, item.about), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for number, item in enumerate(self._objects()):
-            if number % 200 == 199:  # let keys through every few milliseconds
+        for index, item in enumerate(self._items()):
+            if index % 200 == 199:  # let keys through every few milliseconds
                 await asyncio.sleep(0)
             title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             score, offsets = matcher.fuzzy_search.match(query, title)
-            if len(query) >= 3 and query.lower() in item.id.lower():  # shorter ones match too many ids
+            if len(query) >= 3 and query.lower() in item.id.lower():  # shorter queries match too many IDs
                 score = max(score, matcher.fuzzy_search.match(query, item.id)[0])
             if not score:
                 continue
-            shown = Content(title).stylize("dim", 0, len(item.kind))
+            styled_title = Content(title).stylize("dim", 0, len(item.kind))
             for offset in offsets:
-                shown = shown.stylize("underline", offset, offset + 1)
-            # The factor ranks an equally good action first.
-            yield Hit(score * 0.999, _row(shown, item.about), item.choose, text=title)
+                styled_title = styled_title.stylize("underline", offset, offset + 1)
+            # The factor ranks actions with the same score first.
+            yield Hit(score * 0.999, _row(styled_title, item.about), item.choose, text=title)
 
-    def _objects(self) -> Iterator[PaletteItem]:
+    def _items(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
         for screen in reversed(screens):
             yield from screen.palette_items()
 
 
-def _row(name: Content, about: str, keys: str = "") -> Content:
-    """Return the line of an entry: its name, its keys, and a description in an aligned column."""
+def _row(name: Content, description: str, keys: str = "") -> Content:
+    """Return an entry's line in the list: its name, its keys, and a description in an aligned column."""
     gap = " " * max(1, 32 - name.cell_length - len(keys))
-    return Content.assemble(name, gap, (keys, "$primary"), "  ", (about[:MAX_WRAPPED_LENGTH], "dim not bold"))
+    return Content.assemble(
+        name, gap, (keys, "$primary"), "  ", (description[:MAX_WRAPPED_LENGTH], "dim not bold")
+    )
 
 
-MARK = "● "
+CURRENT_MARK = "● "
 
 
 class Palette(CommandPalette):
     """A command palette that accepts one choice and closes only itself.
 
-    In Textual's palette, a second Enter typed before the first one has closed it chooses again: it runs
-    the command twice, and closes the screen below or, if it is the last one, the app.
+    In Textual's palette, a second Enter, typed before the first Enter has closed the palette, chooses again:
+    it runs the command twice, and closes the screen below or, if that is the last screen, the app.
     """
 
     @on(Input.Submitted)
@@ -129,7 +131,7 @@ class Palette(CommandPalette):
             await gather(self, search_value)
 
     def _action_command_list(self, action: str) -> None:
-        """Page through the list; do nothing while it has no size yet, or if it is gone."""
+        """Page through the list; do nothing if the list has no size yet or is gone."""
         if any(option_list.scrollable_content_region for option_list in self.query(OptionList)):
             super()._action_command_list(action)
 
@@ -139,58 +141,58 @@ class Palette(CommandPalette):
             super()._action_cursor_down()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close; do nothing if this screen is no longer on top."""
+        """Close the palette; do nothing if it is no longer the screen on top."""
         if self.app.screen is not self:
             return AwaitComplete()
         return super().dismiss(result)
 
 
 class ThemePalette(Recolored, Palette):
-    """The list of themes, the current one first and marked; highlighting a theme previews it."""
+    """The list of themes, the current theme first and marked; highlighting a theme previews it."""
 
-    _current = ""
+    _original_theme = ""
 
     def on_mount(self) -> None:
-        self._current = self.app.theme
+        self._original_theme = self.app.theme
 
     def recolor(self) -> None:
-        """Apply the theme to the palette, too: Textual applies a new one only to the screens below it."""
+        """Apply the theme to the palette, too: Textual applies a new theme only to the screens below."""
         self.app.stylesheet.update(self)
 
     @on(OptionList.OptionHighlighted)
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
         if isinstance(event.option, Command):
-            self.app.theme = (event.option.hit.text or "").removeprefix(MARK)
+            self.app.theme = (event.option.hit.text or "").removeprefix(CURRENT_MARK)
 
     def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, and restore the previous theme unless one was chosen."""
+        """Close the list, and restore the previous theme unless the user has chosen a theme."""
         if self._selected_command is None:
-            self.app.theme = self._current
+            self.app.theme = self._original_theme
         return super().dismiss(result)
 
 
 class Themes(Service):
-    """The theme: from the settings if they name one, else the one chosen last."""
+    """The theme: from the settings if they name a theme, else the theme that the user chose last."""
 
     @property
     def initial(self) -> str:
-        settings, chosen = self._app.settings, self._app.memory.state.theme.name
-        exists = chosen in self._app.available_themes
-        is_chosen = exists and not settings.is_given("theme.name")
-        return chosen if is_chosen else settings.configuration.theme.name
+        settings, remembered = self._app.settings, self._app.memory.state.theme.name
+        is_used = remembered in self._app.available_themes and not settings.is_given("theme.name")
+        return remembered if is_used else settings.configuration.theme.name
 
-    def search(self) -> None:
-        current = self._app.theme
-        others = sorted(
-            (name for name in self._app.available_themes if name != current),
+    def choose(self) -> None:
+        """Open the list of themes."""
+        current_name = self._app.theme
+        other_names = sorted(
+            (name for name in self._app.available_themes if name != current_name),
             key=lambda name: (not name.startswith("bt-"), name),
         )
-        themes = [(f"{MARK}{current}", partial(self._choose, current))]
-        themes += [(name, partial(self._choose, name)) for name in others]
+        themes = [(f"{CURRENT_MARK}{current_name}", partial(self._apply, current_name))]
+        themes += [(name, partial(self._apply, name)) for name in other_names]
         open_palette(self._app, themes, "Search themes…", ThemePalette)
 
-    def _choose(self, name: str) -> None:
-        """Switch to a theme; later starts use it too, unless the settings name one."""
+    def _apply(self, name: str) -> None:
+        """Switch to a theme; later starts use it too, unless the settings name a theme."""
         self._app.theme = name
         self._app.memory.put(theme=ThemeState(name=name))
         if self._app.settings.is_given("theme.name"):
@@ -205,7 +207,7 @@ def action_commands(
     *,
     read_only: bool,
 ) -> Iterator[SystemCommand]:
-    """Yield the actions of these scopes, named with their keys; ``keys`` are the user's own keys."""
+    """Yield the palette's commands for the actions of these scopes; ``keys`` are the keys set by the user."""
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
@@ -218,5 +220,5 @@ def open_palette(
     app: App[Any], commands: Sequence[CommandListItem], placeholder: str, palette: type[Palette] = Palette
 ) -> AwaitMount:
     provider = SimpleProvider(app.screen, list(commands))
-    # Typed as classes, but an instance works: Textual itself passes one.
+    # Textual declares provider classes, but accepts instances, and itself passes an instance.
     return app.push_screen(palette(providers=[cast(Any, provider)], placeholder=placeholder))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 SLOW_SERVER_S = 1.0
-"""Time without a response after which a switch notifies the user that it is connecting."""
+"""If the server has not responded after this time, the user is told that the app is connecting."""
 
 
 class Remotes(Service):
-    """Offers the configured remotes, and switches to one if it answers and accepts the key.
+    """Lists the configured remotes, and switches to a remote if its server responds and accepts the key.
 
-    ``own_emulator`` starts the local emulator unless it is running, and blocks until it is ready.
+    ``own_emulator`` starts the local emulator unless it is running, and blocks until the emulator is ready.
     """
 
     def __init__(self, app: BaseApp, own_emulator: Callable[[], Remote] | None) -> None:
@@ -47,13 +47,13 @@ class Remotes(Service):
     async def _choose(self) -> None:
         listing = await asyncio.to_thread(list_remotes, environ=os.environ)
         commands: list[tuple[str, Callable[[], object], str]] = []
-        for listed in listing.remotes:
-            if listed.remote is None:
+        for entry in listing.remotes:
+            if entry.remote is None:
                 continue
-            description = f"{listed.remote.app_url} · from {listed.remote.key_origin}"
-            switch = partial(self.switch_to, self._with_options(listed.remote))
-            commands.append((escape(sanitize(listed.name)), switch, escape(sanitize(description))))
-        if self._own_emulator is not None and LOCAL not in {listed.name for listed in listing.remotes}:
+            description = f"{entry.remote.app_url} · from {entry.remote.key_origin}"
+            switch = partial(self.switch_to, self._with_options(entry.remote))
+            commands.append((escape(sanitize(entry.name)), switch, escape(sanitize(description))))
+        if self._own_emulator is not None and LOCAL not in {entry.name for entry in listing.remotes}:
             start = partial(self._start_and_switch, self._own_emulator)
             description = "the emulator on this machine; started if needed, keeps its data"
             commands.append((LOCAL, partial(self._run, start, "start emulator", exclusive=True), description))
@@ -67,7 +67,7 @@ class Remotes(Service):
         self.switch_to(self._with_options(await asyncio.to_thread(emulator)))
 
     def _with_options(self, remote: Remote) -> Remote:
-        """Return the remote with the command-line options that select it, and this dashboard's own."""
+        """Add the command-line options that select the remote, and this dashboard's read-only option."""
         session = self._app.session
         options = session.remote.options or () if session is not None else ()
         name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
@@ -93,7 +93,7 @@ class Remotes(Service):
                 await session.aclose()
 
     async def _check(self, session: Session) -> None:
-        """Return once the session's server answers; raises the client's errors."""
+        """Return once the session's server responds; raises the client's errors."""
         notice = f"Connecting to {session.remote_name}…"
         notice_timer = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
@@ -103,9 +103,9 @@ class Remotes(Service):
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         session = self._app.session
-        stays = f"\nStill on {session.remote_name}." if session is not None else ""
+        still_on = f"\nStill on {session.remote_name}." if session is not None else ""
         self._app.notify(
-            f"{sanitize(str(error)).rstrip('.')}.{stays}",
+            f"{sanitize(str(error)).rstrip('.')}.{still_on}",
             title=f"Can't switch to {sanitize(remote.name)}",
             severity="error",
             timeout=15.0,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class BaseApp(App[Any]):
-    """Settings, session, and the state that every screen shows."""
+    """The app as services see it: settings, session, and the state that every screen shows."""
 
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
@@ -39,7 +39,7 @@ class BaseApp(App[Any]):
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     """Planned stops: job id → text such as "stops after its next checkpoint"."""
     recording: var[frozenset[str]] = var(frozenset[str]())
-    """Ids of the jobs being recorded."""
+    """IDs of the jobs being recorded."""
     session: Session | None = None
     """None on the welcome screen: services show dialogs and notices only."""
 
@@ -60,29 +60,30 @@ class BaseApp(App[Any]):
 
     @abstractmethod
     async def continue_with(self, session: Session) -> None:
-        """Show Home of this session; close the screens, workers and session of the previous one."""
+        """Show Home of this session; close the previous session with its screens and workers."""
 
     def key_for(self, action_id: str) -> str:
         """Return the current key of the action ``scope.id``, formatted for display."""
         return key_for(action_id, self.keys)
 
     def write_to_terminal(self, sequence: str) -> None:
-        """Write an escape sequence unchanged; do nothing if the app is headless."""
+        """Write an escape sequence to the terminal; do nothing if the app is headless."""
         if sequence and self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
             self._driver.flush()
 
     def share_with(self, screen: AppScreen) -> None:
+        """Copy the state that every screen shows to a screen."""
         screen.connection, screen.downloads = self.connection, self.transfers
         screen.snoozed, screen.stopping = self.snoozed, self.stopping
         screen.recording = self.recording
 
-    def _share(self) -> None:
+    def _share_with_all(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 self.share_with(screen)
 
-    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share
+    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share_with_all
 
 
 class Service:

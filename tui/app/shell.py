@@ -76,15 +76,16 @@ from tui.widgets.tones import Recolored
 if TYPE_CHECKING:
     from tui.readers.recorded_runs import OpenRecordings
 
-PROBLEMS_SHOWN = 3
+MAX_PROBLEMS_SHOWN = 3
+"""Number of problems with the settings that a notice lists."""
 NOTICE_SEEN_S = 1.0
-"""A notice that has been visible for this long is dismissed by the next action."""
+"""A notice that has been visible for at least this long is dismissed by the next action."""
 CRASHED = 1
 """Exit status of a crash."""
 
 
 class BtTuiApp(BaseApp):
-    """The dashboard for one remote; without a remote, it shows the welcome screen."""
+    """The dashboard of one remote; without a remote, it shows the welcome screen."""
 
     TITLE = "bt-tui"
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -116,12 +117,12 @@ class BtTuiApp(BaseApp):
         self.themes = Themes(self)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._bindings = rebound(self._bindings, self.keys)
-        self._recorded, self._recorded_remote = recorded, remote if recorded is not None else None
+        self._recordings, self._recorded_remote = recorded, remote if recorded is not None else None
         self._job_id = job_id
         self._tab = tab
         self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
-        changing = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
-        self.refused_actions = frozenset(changing if self._read_only_by else ())
+        changing_ids = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
+        self.refused_actions = frozenset(changing_ids if self._read_only_by else ())
         self._why_no_remote = why_no_remote
         self._typed_keys = TypedKeys(self, super().on_event)
         self.files = SavedFiles(self)
@@ -134,23 +135,25 @@ class BtTuiApp(BaseApp):
         self._main_task: asyncio.Task[Any] | None = None
         self.remotes = Remotes(self, own_emulator)
         self._replacing_session = asyncio.Lock()
-        self._replacement: asyncio.Task[None] | None = None  # else it could be collected before it ends
+        self._replacement: asyncio.Task[None] | None = (
+            None  # a task without a reference may be garbage-collected before it ends
+        )
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
 
     def session_with(self, remote: Remote) -> Session:
-        recorded = self._recorded if remote is self._recorded_remote else None
+        recordings = self._recordings if remote is self._recorded_remote else None
         return Session(
             remote,
-            replay=None if recorded is None else recorded.replay,
-            recorded=None if recorded is None else partial(_recorded_moment, recorded),
+            replay=None if recordings is None else recordings.replay,
+            recorded=None if recordings is None else partial(_recordings_label, recordings),
             on_connection=partial(setattr, self, "connection"),
             read_only_by=self._read_only_by,
         )
 
     def use_session(self, session: Session | None, *, demo: bool = False) -> None:
-        """Create the services for a session."""
+        """Create the services that depend on the session, and the table of message handlers."""
         self.session = session
         self.teams = Teams(self, demo=demo)
         self.downloads = DownloadStarter(self, self.files)
@@ -166,8 +169,8 @@ class BtTuiApp(BaseApp):
             team=lambda: self.teams.team,
             recent_findings=self.teams.recent_findings,
             recordings=None
-            if self._recorded is None or session is None or session.remote is not self._recorded_remote
-            else self._recorded,
+            if self._recordings is None or session is None or session.remote is not self._recorded_remote
+            else self._recordings,
         )
         self._handlers: dict[type[AppMessage], Callable[[Any], object]] = {
             messages.DownloadsChanged: self._update_transfers,
@@ -198,26 +201,26 @@ class BtTuiApp(BaseApp):
         return WelcomeScreen(self._why_no_remote)
 
     def may_leave(self) -> bool:
-        running = self.transfers.under_way
-        if running:
+        downloads = self.transfers.under_way
+        if downloads:
             key = self.key_for("app.show_downloads")
             self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
-        if stops := self.jobs.stopper.waiting:
+        if stop_count := self.jobs.stopper.planned_count:
             from tui.screens.dialogs import stop_words
 
-            self.notify(f"{stop_words(stops)}: the dashboard must stay here for it.", severity="warning")
-        return not running and not stops
+            self.notify(f"{stop_words(stop_count)}: the dashboard must stay here for it.", severity="warning")
+        return not downloads and not stop_count
 
     async def continue_with(self, session: Session) -> None:
-        # Choosing another remote cancels the caller; a cancelled change of screens would end the app.
+        # Choosing another remote cancels the caller, and a change of screens that is canceled ends the app.
         self._replacement = asyncio.create_task(self._replace_session(session))
         await asyncio.shield(self._replacement)
 
     async def _replace_session(self, session: Session) -> None:
         async with self._replacing_session:
-            before = self.session
-            if before is not None:
-                before.on_connection = None
+            previous = self.session
+            if previous is not None:
+                previous.on_connection = None
             for group in ("downloads", "open", "act", "batch", "record"):
                 self.workers.cancel_group(self, group)
             while len(self.screen_stack) > 2:
@@ -225,20 +228,20 @@ class BtTuiApp(BaseApp):
             self.use_session(session)
             self.transfers, self.connection = Transfers(), session.connection
             session.on_connection = partial(setattr, self, "connection")
-            first = self.first_screen()
-            self.navigation.begin(first)
-            await self.switch_screen(first)
-            if before is not None:
-                await before.aclose()
+            first_screen = self.first_screen()
+            self.navigation.begin(first_screen)
+            await self.switch_screen(first_screen)
+            if previous is not None:
+                await previous.aclose()
 
     # Start and end
 
     def on_mount(self) -> None:
         self.animation_level = "none"
         asyncio.get_running_loop().set_exception_handler(self._handle_loop_error)
-        first = self.first_screen()
-        self.navigation.begin(first)
-        self.push_screen(first)
+        first_screen = self.first_screen()
+        self.navigation.begin(first_screen)
+        self.push_screen(first_screen)
         self.theme_changed_signal.subscribe(self, self._recolor)
         self.set_interval(2.0, self.memory.save)
         collector = IdleCollector()
@@ -252,9 +255,9 @@ class BtTuiApp(BaseApp):
 
     def _report_settings(self, title: str, problems: Sequence[Problem], effect: str) -> None:
         if problems:
-            lines = [str(problem) for problem in problems[:PROBLEMS_SHOWN]]
-            if rest := len(problems[PROBLEMS_SHOWN:]):
-                lines.append(f"… and {rest} more")
+            lines = [str(problem) for problem in problems[:MAX_PROBLEMS_SHOWN]]
+            if hidden_count := len(problems[MAX_PROBLEMS_SHOWN:]):
+                lines.append(f"… and {hidden_count} more")
             lines.append(f"{effect}{command_line('config', 'edit')} opens the file.")
             self.notify("\n".join(lines), title=title, severity="warning", timeout=30.0)
 
@@ -265,7 +268,7 @@ class BtTuiApp(BaseApp):
             await self.session.aclose()
 
     def leave_terminal(self) -> None:
-        """Exit because the terminal is gone, without asking; called from another thread."""
+        """Exit without asking, because the terminal is gone; called from another thread."""
         self.shutdown.begin(EXIT_HUNG_UP)
         self.call_later(self.exit, return_code=EXIT_HUNG_UP)
 
@@ -291,23 +294,23 @@ class BtTuiApp(BaseApp):
     def _handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Treat an error in a task or callback that nobody awaits as a crash.
 
-        By default asyncio logs it, but Textual hides the log. Other errors come from connections, which may
-        break at any time; they go to the default handler.
+        By default, asyncio logs the error, but Textual hides the log. Other errors come from connections,
+        which may break at any time; these errors go to the default handler.
         """
         error = context.get("exception")
-        is_ours = "handle" in context or isinstance(context.get("future"), asyncio.Task)
-        if is_ours and isinstance(error, Exception):
+        is_from_our_code = "handle" in context or isinstance(context.get("future"), asyncio.Task)
+        if is_from_our_code and isinstance(error, Exception):
             self._handle_exception(error)
         else:
             loop.default_exception_handler(context)
 
     def _report_crash(self, error: Exception) -> None:
-        """Restore the terminal and print the notice now, because closing everything may take long."""
+        """Restore the terminal and print the crash notice now, because closing everything may take long."""
         self.shutdown.begin(CRASHED)
         notice = crash_notice(error)
-        leave = getattr(self._driver, "leave", None)
-        if leave is not None:
-            leave(notice)
+        leave_terminal = getattr(self._driver, "leave", None)
+        if leave_terminal is not None:
+            leave_terminal(notice)
         else:  # a web page, or no driver yet
             self._exit_renderables.append(Text(notice, no_wrap=True, overflow="ignore"))
 
@@ -346,7 +349,7 @@ class BtTuiApp(BaseApp):
     # The terminal
 
     def get_css_variables(self) -> dict[str, str]:
-        """Return the theme's variables, adjusted to be legible on every background."""
+        """Return the theme's variables, with colors that are legible on every background."""
         self.theme_variables = legible(super().get_css_variables())
         return self.theme_variables
 
@@ -380,13 +383,13 @@ class BtTuiApp(BaseApp):
             from tui.system.external_programs import copy_through_tmux
 
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        copied = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
-        self.notify(f"Copied {message.what}{copied}.")
+        copied_text = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
+        self.notify(f"Copied {message.what}{copied_text}.")
 
     # Notices
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Notify the user of a failed worker; its last data stays on the screen."""
+        """Notify the user of a failed worker; the screen keeps the last data."""
         if event.state is WorkerState.ERROR:
             self.log.error(f"{event.worker.name}: {event.worker.error!r}")
             self.notify(failure_text(event.worker), title="Unexpected error", severity="error", timeout=30)
@@ -405,15 +408,15 @@ class BtTuiApp(BaseApp):
             sanitize_multiline(message[:MAX_WRAPPED_LENGTH]),
             title=sanitize_multiline(title[:MAX_WRAPPED_LENGTH]),
             severity=severity,
-            timeout=timeout or (3.0 if severity == "information" else None),  # it covers text
+            timeout=timeout or (3.0 if severity == "information" else None),  # a notice covers text
             markup=False,
         )
 
     def on_notify(self) -> None:
         """Keep at most two older notices, because they cover the screen; drop the oldest, errors last."""
-        shown = sorted(self._notifications, key=lambda notice: notice.severity == "error")
-        for old in shown[: max(0, len(shown) - 2)]:
-            del self._notifications[old]
+        notices = sorted(self._notifications, key=lambda notice: notice.severity == "error")
+        for dropped in notices[: max(0, len(notices) - 2)]:
+            del self._notifications[dropped]
 
     # Keys, and actions that work on all screens
 
@@ -429,35 +432,35 @@ class BtTuiApp(BaseApp):
     ) -> bool:
         """Run the action, mark its tip as followed, and dismiss notices that the user has seen.
 
-        Do nothing if its screen is not on top, because the user would not see what changes. Wait while
-        widgets of the screen are mounted or removed, because the action may need them.
+        Do nothing if the action's screen is not on top, because the user would not see what changes. Wait
+        while widgets of the screen are mounted or removed, because the action may need them.
         """
         target, _, _ = self._parse_action(action, default_namespace or self, namespaces)
         if target is not self and not await self._typed_keys.can_act_on(target):
             return False
-        seen = [
+        seen_notices = [
             notice
             for notice in self._notifications
             if notice.severity == "information" and time() - notice.raised_at >= NOTICE_SEEN_S
         ]
-        for notice in seen:
+        for notice in seen_notices:
             self._unnotify(notice)
         scopes = self._scopes(self.screen) if self.screen_stack else (Scope.APP,)
-        done = await super().run_action(action, default_namespace, namespaces)
-        if done and isinstance(action, str):
+        is_handled = await super().run_action(action, default_namespace, namespaces)
+        if is_handled and isinstance(action, str):
             for scope in scopes:
                 self.tips.mark_followed(f"{scope}.{action.rpartition('.')[2].partition('(')[0]}")
-        return done
+        return is_handled
 
     @staticmethod
     def _scopes(screen: Screen[object]) -> tuple[Scope, ...]:
-        own = screen.scopes if isinstance(screen, AppScreen) else ()
-        return (*own, Scope.SCREEN, Scope.APP)
+        screen_scopes = screen.scopes if isinstance(screen, AppScreen) else ()
+        return (*screen_scopes, Scope.SCREEN, Scope.APP)
 
-    def _open_once(self, dialog: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
-        """Open a dialog unless one of its class is open: repeating a key must not open many."""
-        if not any(type(shown) is type(dialog) for shown in self.screen_stack):
-            self.push_screen(dialog, answered)
+    def _open_once(self, dialog: Screen[Any], on_answer: Callable[[Any], None] | None = None) -> None:
+        """Open a dialog unless one of the same class is open, so that a repeated key opens only one."""
+        if not any(type(screen) is type(dialog) for screen in self.screen_stack):
+            self.push_screen(dialog, on_answer)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen
@@ -470,7 +473,7 @@ class BtTuiApp(BaseApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         read_only = bool(self._read_only_by)
         yield from action_commands(self._scopes(screen), self.run_action, self.keys, read_only=read_only)
-        yield SystemCommand("Theme", "Choose a dark or a light color theme.", self.themes.search)
+        yield SystemCommand("Theme", "Choose a dark or a light color theme.", self.themes.choose)
         yield SystemCommand("Settings", "Show where the settings file is.", self.show_settings_path)
         yield SystemCommand("Screenshot", "Save a screenshot as SVG.", self.save_screen)
 
@@ -491,14 +494,14 @@ class BtTuiApp(BaseApp):
             self.navigation.open(DownloadsPage())
 
     async def action_quit(self) -> None:
-        running, stops = len(self.transfers.under_way), self.jobs.stopper.waiting
+        download_count, stop_count = len(self.transfers.under_way), self.jobs.stopper.planned_count
         unsaved = [
             screen.unsaved for screen in self.screen_stack if isinstance(screen, AppScreen) and screen.unsaved
         ]
-        if running or stops or unsaved:
+        if download_count or stop_count or unsaved:
             from tui.screens.dialogs import QuitScreen
 
-            question = QuitScreen(running, stops, unsaved)
+            question = QuitScreen(download_count, stop_count, unsaved)
             self._open_once(question, lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()
@@ -516,13 +519,14 @@ class BtTuiApp(BaseApp):
         self._typed_keys.wait_for(self.remotes.choose())
 
 
-def _recorded_moment(recorded: OpenRecordings) -> str:
-    return f"{sanitize(recorded.name)} {local_time(recorded.clock.now())}"
+def _recordings_label(recordings: OpenRecordings) -> str:
+    """Return the name of the recordings, and the time that is shown."""
+    return f"{sanitize(recordings.name)} {local_time(recordings.clock.now())}"
 
 
 def failure_text(worker: Worker[Any]) -> str:
     error = worker.error
     while isinstance(error, BaseExceptionGroup):  # a task group wraps the errors of its tasks
         error = error.exceptions[0]
-    what = f"{type(error).__name__}: {sanitize(str(error))}"
-    return f"{what}\nThe {worker.name} stopped; leave this screen and come back."
+    reason = f"{type(error).__name__}: {sanitize(str(error))}"
+    return f"{reason}\nThe {worker.name} stopped; leave this screen and come back."

@@ -1,4 +1,4 @@
-"""Home's subject: all jobs of the remote, or those of one team or project."""
+"""Choose which jobs Home shows: all jobs of the remote, or the jobs of one team or project."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ Publish = Callable[[FleetSnapshot], object]
 
 
 class Teams(Service):
-    """Creates Home's feed, filters it by team, and switches team or project; remembers a team per remote."""
+    """Creates Home's feed, limits it to a team, and switches team or project.
+
+    The team of each remote is remembered for the next start.
+    """
 
     def __init__(self, app: BaseApp, *, demo: bool = False) -> None:
         super().__init__(app)
         self._demo = demo
         self._fleet: FleetSnapshot | None = None
-        """The newest listing, including all teams."""
+        """The newest snapshot, with the jobs of all teams."""
         self._publish: Publish | None = None
         self._remote_name = app.session.remote_name if app.session is not None else ""
         self.team = app.memory.state.teams.get(self._remote_name, ALL_TEAMS)
 
     def label(self) -> str:
-        """Return the name that Home shows: the remote, the chosen team, and a mark for demo data."""
+        """Return Home's title: the remote, the chosen team, and "demo data" in the demo."""
         parts = (self._remote_name, self.team, "demo data" if self._demo else "")
-        return " · ".join(word for word in parts if word)
+        return " · ".join(filter(None, parts))
 
     def feed(self, publish: Publish) -> FleetFeed:
         session, settings = self._app.session, self._app.settings.configuration
@@ -58,32 +61,33 @@ class Teams(Service):
             self._publish(limited_to_team(fleet, self.team))
 
     def recent_findings(self, job: TrainingJob) -> tuple[HealthFinding, ...]:
-        """Return Home's findings for the job, if they are recent."""
+        """Return Home's findings for the job if they are at most two minutes old, else none."""
         fleet = self._fleet
         if fleet is None or datetime.now(UTC) - fleet.at > timedelta(minutes=2):
-            return ()  # outdated: a hidden Home polls less often
+            return ()  # Home polls less often while it is hidden
         return next((row.findings for row in fleet.jobs if row.id == job.id), ())
 
     # User requests
 
     def choose(self) -> None:
+        """Open the list of teams and projects."""
         fleet = self._fleet
         if fleet is None:
             self._app.notify("Projects are still loading.")
             return
         teams = teams_of(fleet.projects)
-        running = sum(row.running for row in fleet.jobs)
+        running_count = sum(row.running for row in fleet.jobs)
         projects, jobs = counted(len(fleet.projects), "project"), counted(len(fleet.jobs), "job")
-        everything = f"{projects}, {jobs}, {running} running"
-        commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), everything)]
+        totals = f"{projects}, {jobs}, {running_count} running"
+        commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), totals)]
         commands += [
             (f"team {escape(team.name)}", partial(self._show_team, team.name), team.about) for team in teams
         ]
         for project in fleet.projects:
-            about = f"{escape(project.team)} · " if project.team else ""
-            about += f"{counted(project.jobs, 'job')}, {project.running} running"
+            description = f"{escape(project.team)} · " if project.team else ""
+            description += f"{counted(project.jobs, 'job')}, {project.running} running"
             show = partial(self._show_project, project.id)
-            commands.append((f"project {escape(project.name)}", show, about))
+            commands.append((f"project {escape(project.name)}", show, description))
         open_palette(self._app, commands, "Which team or project?")
 
     async def _show_team(self, team: str) -> None:

@@ -4,8 +4,8 @@ Widgets sanitize text from servers and files, which leaves visible placeholders.
 rest in the output of all widgets and keeps the width of each line, so that the layout stays valid.
 
 A crash leaves a few lines on the terminal, and a report that holds no data: an error's message and the source
-around it may contain a key or text from a server, so it only names the types of the errors and locations in
-the code.
+around it may contain a key or text from a server, so the report only names error types and locations in the
+code.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ EXIT_HUNG_UP = 129
 class Shutdown:
     """Kills the process if it does not end in time, so that no unusable terminal is left.
 
-    ``restore`` is called before, to restore the terminal.
+    ``restore`` is called first, to restore the terminal.
     """
 
     def __init__(self, restore: Callable[[], object] = lambda: None, *, limit_s: float = 10.0) -> None:
@@ -112,11 +112,11 @@ def drawn_on_stdout() -> Iterator[None]:
 def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
     """Call ``report`` with uncaught errors of threads; Python prints them, but Textual hides the output."""
 
-    def failed(thread: threading.ExceptHookArgs) -> None:
-        if isinstance(thread.exc_value, Exception):
-            report(thread.exc_value)
+    def report_error(args: threading.ExceptHookArgs) -> None:
+        if isinstance(args.exc_value, Exception):
+            report(args.exc_value)
 
-    previous_hook, threading.excepthook = threading.excepthook, failed
+    previous_hook, threading.excepthook = threading.excepthook, report_error
     try:
         yield
     finally:
@@ -130,15 +130,13 @@ Please report it with this file, which holds no keys and no data:
 
 
 def crash_notice(error: BaseException) -> str:
-    """Save a report; return what to print: what happened, what to do, and the report's path.
+    """Save a crash report; return a text that says what happened, what to do, and where the report is.
 
-    If no file can be written, the report itself takes the place of its path.
+    If no file can be written, the text contains the report instead of its path.
     """
     report = crash_report(error)
-    saved_at = _save(report)
-    return NOTICE.format(
-        summary=_summary(error), path=report if saved_at is None else sanitize(str(saved_at))
-    )
+    path = _save(report)
+    return NOTICE.format(summary=_summary(error), path=report if path is None else sanitize(str(path)))
 
 
 def crash_report(error: BaseException) -> str:
@@ -148,26 +146,27 @@ def crash_report(error: BaseException) -> str:
     lines = [
         f"bt-tui {__version__}, textual {version('textual')}, Python {platform.python_version()}, "
         f"{platform.system()}",
-        *_lines_of(error, seen=set()),
+        *_lines_of(error, seen_ids=set()),
     ]
     return "\n".join(map(sanitize, lines))
 
 
-def _lines_of(error: BaseException, *, seen: set[int]) -> Iterator[str]:
-    seen.add(id(error))
+def _lines_of(error: BaseException, *, seen_ids: set[int]) -> Iterator[str]:
+    """Yield lines about an error and its causes, except for errors whose ``id()`` is in ``seen_ids``."""
+    seen_ids.add(id(error))
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and id(cause) not in seen:
-        yield from _lines_of(cause, seen=seen)
+    if cause is not None and id(cause) not in seen_ids:
+        yield from _lines_of(cause, seen_ids=seen_ids)
     yield f"{_type_name(error)}:"
-    for frame in _locations(error):
-        yield f"  {frame}"
-    for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-        if id(part) not in seen:
-            yield from _lines_of(part, seen=seen)
+    for location in _locations(error):
+        yield f"  {location}"
+    for nested in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        if id(nested) not in seen_ids:
+            yield from _lines_of(nested, seen_ids=seen_ids)
 
 
 def _locations(error: BaseException) -> list[str]:
-    """Return the innermost 100 frames of the error's traceback; a recursion error has a thousand."""
+    """Return the innermost 100 locations of the error's traceback; a recursion error has a thousand."""
     stack = traceback.StackSummary.extract(
         traceback.walk_tb(error.__traceback__), limit=-100, lookup_lines=False
     )
@@ -178,8 +177,8 @@ def _summary(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     locations = _locations(error)
-    own = [frame for frame in locations if str(Path(__file__).parents[1]) in frame]
-    return sanitize(", ".join([_type_name(error), *(own or locations)[-1:]]))
+    own_locations = [location for location in locations if str(Path(__file__).parents[1]) in location]
+    return sanitize(", ".join([_type_name(error), *(own_locations or locations)[-1:]]))
 
 
 def _type_name(error: BaseException) -> str:
@@ -187,7 +186,7 @@ def _type_name(error: BaseException) -> str:
 
 
 def _save(report: str) -> Path | None:
-    """Write the report to a new private file in the folder of remembered state, else of temporary files."""
+    """Write the report to a new private file in the folder of saved state, else in a temporary one."""
     name = datetime.now(UTC).strftime("crash-%Y%m%d-%H%M%S-")
     for folder in (memory_path().parent, Path(tempfile.gettempdir())):
         with suppress(OSError):

@@ -87,24 +87,28 @@ LIGHT = Theme(
 
 THEMES = (DARK, LIGHT)
 NO_COLOR_THEME = "ansi-dark"
-"""The theme for NO_COLOR; with any other, Textual would turn colors into grays."""
+"""The theme for NO_COLOR; with any other theme, Textual would turn colors into grays."""
 
 
 def legible(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables, replacing automatic grays, key colors and cursor colors with fixed ones.
 
-    Textual's "auto" colors are white over widgets without a background, such as headings in a light theme.
+    Textual's "auto" colors would be white, even in a light theme, on widgets without a background.
     """
-    paper, ink = Color.parse(variables["background"]), Color.parse(variables["foreground"])
-    if not variables["text-muted"].startswith("auto") or paper.ansi is not None or ink.ansi is not None:
+    background, foreground = Color.parse(variables["background"]), Color.parse(variables["foreground"])
+    if (
+        not variables["text-muted"].startswith("auto")
+        or background.ansi is not None
+        or foreground.ansi is not None
+    ):
         return dict(variables)
-    first, muted = Color.parse(variables["primary"]), paper.blend(ink, 0.62, 1.0).hex
+    primary, muted = Color.parse(variables["primary"]), background.blend(foreground, 0.62, 1.0).hex
     return {
         **variables,
         "text-muted": muted,
-        "footer-key-foreground": first.hex,
+        "footer-key-foreground": primary.hex,
         "footer-description-foreground": muted,
-        "block-cursor-foreground": ink.hex,
-        "block-cursor-background": paper.blend(first, 0.25, 1.0).hex,
-        "block-cursor-blurred-background": paper.blend(first, 0.12, 1.0).hex,
+        "block-cursor-foreground": foreground.hex,
+        "block-cursor-background": background.blend(primary, 0.25, 1.0).hex,
+        "block-cursor-blurred-background": background.blend(primary, 0.12, 1.0).hex,
     }

@@ -19,28 +19,28 @@ from tui.widgets.tones import tone_styles
 
 
 class TipLine(WrappedText):
-    """Shows the tip in ``shown`` (keys and words); hidden while the words are empty."""
+    """Shows ``tip``, a key and a text about it; hidden while the text is empty."""
 
     DEFAULT_CSS = """
     TipLine { padding: 0 1; display: none; }
     TipLine.-visible { display: block; }
     """
 
-    shown: var[tuple[str, str]] = var(("", ""))
+    tip: var[tuple[str, str]] = var(("", ""))
 
     def __init__(self, dismiss: Callable[[], object]) -> None:
         super().__init__()
         self._dismiss = dismiss
 
-    def watch_shown(self, shown: tuple[str, str]) -> None:
-        self.set_class(bool(shown[1]), "-visible")
+    def watch_tip(self, tip: tuple[str, str]) -> None:
+        self.set_class(bool(tip[1]), "-visible")
         self.refresh(layout=True)
 
     @property
     def text(self) -> Text:
         tones = tone_styles(self.app)
-        keys, advice = self.shown
-        return Text.assemble(("tip  ", tones["accent"]), (keys, tones["key"]), (f" {advice}", tones["muted"]))
+        key, advice = self.tip
+        return Text.assemble(("tip  ", tones["accent"]), (key, tones["key"]), (f" {advice}", tones["muted"]))
 
     def on_click(self) -> None:
         self._dismiss()
@@ -62,18 +62,20 @@ TIPS = {
     "job.deploy": "deploys a checkpoint, step by step",
     "app.help": "shows all keyboard shortcuts",
 }
-"""All tips by action, in the order in which they are shown; the words follow the action's key."""
+"""All tips by action, in the order in which they are shown; each text follows the action's key."""
 
 
 class Tips(Service):
-    """Shows tips about unused actions; remembers in how many starts each was shown."""
+    """Shows tips about unused actions; remembers in how many starts each tip was shown."""
 
     def __init__(self, app: BaseApp, *, enabled: bool) -> None:
         super().__init__(app)
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
+        """The tips shown since the start."""
         self._current: str | None = None
-        self._shown_on: tuple[AppScreen, str | None] | None = None
+        self._last_shown: tuple[AppScreen, str | None] | None = None
+        """The screen whose tip line was last updated, and the tip that it shows."""
 
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
@@ -90,19 +92,20 @@ class Tips(Service):
         has_no_jobs = isinstance(screen, HomeScreen) and not (screen.snapshot and screen.snapshot.jobs)
         scopes = (Scope.APP,) if has_no_jobs else (*screen.scopes, Scope.APP)
         has_room = self._app.size.height >= MIN_SCREEN_LINES
-        fitting = (name for name in TIPS if has_room and self._is_suitable(name, scopes, screen))
-        tip = self._current = next(fitting, None)
-        if self._shown_on == (screen, tip):
+        candidates = (name for name in TIPS if has_room and self._is_suitable(name, scopes, screen))
+        tip = self._current = next(candidates, None)
+        if self._last_shown == (screen, tip):
             return
         line = self._line_of(screen)
         if line is not None:
-            self._shown_on = (screen, tip)
-            line.shown = (self._app.key_for(tip), TIPS[tip]) if tip is not None else ("", "")
+            self._last_shown = (screen, tip)
+            line.tip = (self._app.key_for(tip), TIPS[tip]) if tip is not None else ("", "")
         if tip is not None and tip not in self._shown_names:
             self._shown_names |= {tip}
             self._remember_count(tip, self._times_shown(tip) + 1)
 
     def _line_of(self, screen: Screen[Any]) -> TipLine | None:
+        """Return the screen's tip line; if it has none yet, mount it and return None."""
         for line in screen.query(TipLine):
             return line
         for footer in screen.query(StatusFooter):
@@ -112,8 +115,8 @@ class Tips(Service):
     def _times_shown(self, name: str) -> int:
         return self._app.memory.state.tips.get(name, 0)
 
-    def _remember_count(self, name: str, times: int) -> None:
-        counts = {tip: self._times_shown(tip) for tip in TIPS} | {name: times}
+    def _remember_count(self, name: str, shown_count: int) -> None:
+        counts = {tip: self._times_shown(tip) for tip in TIPS} | {name: shown_count}
         self._app.memory.put(tips={name: count for name, count in counts.items() if count})
 
     def _is_suitable(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:

@@ -1,12 +1,12 @@
 """Process keys and pastes one at a time: each waits until the screen has handled the previous one.
 
-Textual dispatches each key at once: one typed right after a key that opens a screen would go to the screen
-below, or to a screen that has no widgets yet. Keys also wait for a dialog that opens after background work;
-if it does not open in time, they are dropped, because an answer may be a dangerous key on the screen below.
-And keys wait while the screen's widgets change, as between two questions of a form.
+Textual dispatches each key at once: a key typed right after another key that opens a screen would go to the
+screen below, or to a screen that has no widgets yet. Keys also wait for a dialog that opens after background
+work; if it does not open in time, the keys are dropped, because an answer may be a dangerous key on the
+screen below. And keys wait while the screen's widgets change, as between two questions of a form.
 
 A dialog that opens by itself, as when a download finds existing files, ignores keys until the user can have
-seen it: they were meant for the screen below.
+seen it: the keys were meant for the screen below.
 
 Without this queue, with textual 8.2 alone, 8 of the 12 tests in ``tests/app/test_typed_ahead.py`` fail: keys
 typed ahead are lost, or act on the screen below.
@@ -32,32 +32,36 @@ from tui.widgets.opening import is_fully_mounted
 MAX_WAIT_S = 2.0
 """Keys wait at most this long for a screen, not counting the time for which the whole program was stalled."""
 POLL_S = 0.02
-"""Waits are counted in polls of this length: a clock would go on while a busy machine runs no widget."""
+"""Waits are counted in polls of this length: a clock would continue while a busy machine runs no widget."""
 SEEN_AFTER_S = 0.5
 """A dialog that opens by itself ignores keys for this long, as permission prompts of browsers do."""
 
 
 class TypedKeys:
-    """The queue of keys and pastes; ``take`` has the app handle one."""
+    """The queue of keys and pastes; ``handle`` passes one key or paste to the app."""
 
-    def __init__(self, app: App[Any], take: Callable[[events.Key | events.Paste], Awaitable[object]]) -> None:
+    def __init__(
+        self, app: App[Any], handle: Callable[[events.Key | events.Paste], Awaitable[object]]
+    ) -> None:
         self._app = app
-        self._handle = take
+        self._handle = handle
         self._keys = deque[events.Key | events.Paste]()
         self._wait_task: asyncio.Task[None] | None = None
         """Task that waits until the next key may be handled; None if the queue is idle."""
         self._opening: Worker[None] | None = None
+        """Worker that is about to open a screen because of the last key."""
         self._unrequested_screen: Screen[Any] | None = None
+        """The last dialog that opened by itself."""
         self._unrequested_at_s = 0.0
 
     def note_opening(self, screen: Screen[Any]) -> None:
-        """Register a screen that background work is about to open."""
+        """Register a dialog that is about to open: by itself, unless ``wait_for`` was told of a worker."""
         if self._opening is None:
             self._unrequested_screen, self._unrequested_at_s = screen, monotonic()
 
-    def wait_for(self, opening: Worker[None]) -> None:
+    def wait_for(self, worker: Worker[None]) -> None:
         """Handle no key until the worker has opened a screen above the current one, or has ended."""
-        self._opening = opening
+        self._opening = worker
         if self._wait_task is None:
             self._start_waiting()
 
@@ -84,15 +88,15 @@ class TypedKeys:
             self._start_waiting(focused.ancestors_with_self if focused is not None else ())
 
     def _start_waiting(self, path: Iterable[MessagePump] = ()) -> None:
-        """Delay the next key until the widgets in ``path``, which got the last one, have handled it."""
+        """Delay the next key until the widgets in ``path`` have handled the previous key."""
         if self._app.screen_stack:
             self._wait_task = asyncio.create_task(self._until_ready(self._app.screen, path))
 
     async def _until_ready(self, screen: Screen[Any], path: Iterable[MessagePump]) -> None:
         await _wait_for_queues((*path, screen, self._app))
         if self._opening is not None:
-            opening = self._opening
-            await _until(lambda: opening.is_finished or not self._is_on_top(screen), MAX_WAIT_S)
+            worker = self._opening
+            await _until(lambda: worker.is_finished or not self._is_on_top(screen), MAX_WAIT_S)
             self._opening = None
             if self._is_on_top(screen):
                 self._keys.clear()
@@ -115,12 +119,12 @@ class TypedKeys:
         return self._app.screen_stack[-1:] == [screen]
 
     def _is_mounted(self) -> bool:
-        """Return True if the screen on top has all its widgets, or if the app is exiting, without screens."""
+        """Return True if the screen on top has all its widgets, or if the app is exiting (no screen)."""
         return all(map(is_fully_mounted, self._app.screen_stack[-1:]))
 
 
 async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
-    """Wait until each has handled its queued messages, with a limit: a removed one never does."""
+    """Wait until each pump has handled its queued messages, with a limit: a removed widget never does."""
 
     async def wait() -> None:
         for pump in pumps:
@@ -128,17 +132,17 @@ async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
             if pump.call_later(is_done.set):
                 await is_done.wait()
 
-    waiting = asyncio.create_task(wait())
+    wait_task = asyncio.create_task(wait())
     try:
         for _ in range(round(MAX_WAIT_S / POLL_S)):
-            if waiting in (await asyncio.wait((waiting,), timeout=POLL_S))[0]:
+            if wait_task in (await asyncio.wait((wait_task,), timeout=POLL_S))[0]:
                 break
     finally:
-        waiting.cancel()
+        wait_task.cancel()
 
 
 async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
-    """Wait until the condition holds, at most ``timeout_s`` seconds."""
+    """Wait until the condition holds, but at most ``timeout_s`` seconds."""
     for _ in range(round(timeout_s / POLL_S)):
         if condition():
             break
