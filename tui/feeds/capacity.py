@@ -30,8 +30,8 @@ class CapacityFeed(SnapshotFeed[CapacityView]):
         except RequestError as error:
             return {"jobs_error": str(error)}
         now = self._session.clock.now()
-        waiting, holding = gpu_allocations(jobs, now)
-        changes = {"waiting": waiting, "holding": holding, "jobs_known": True, "jobs_error": ""}
+        waiting_jobs, holding_jobs = gpu_allocations(jobs, now)
+        changes = {"waiting": waiting_jobs, "holding": holding_jobs, "jobs_known": True, "jobs_error": ""}
         return changes if self.snapshot.rows else changes | {"at": now}
 
     async def _read_capacity(self) -> dict[str, Any]:

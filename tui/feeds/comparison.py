@@ -23,13 +23,13 @@ from tui.text.times import time_key
 async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
     """Return the last job that was created before ``job`` in its project, if any. Raises RequestError."""
     jobs = await session.client.jobs.list(job.project_id)
-    dated = [other for other in jobs if other.created_at is not None and other.id != job.id]
-    older = [
+    dated_jobs = [other for other in jobs if other.created_at is not None and other.id != job.id]
+    older_jobs = [
         other
-        for other in dated
+        for other in dated_jobs
         if job.created_at is None or time_key(other.created_at) < time_key(job.created_at)
     ]
-    return max(older, key=lambda other: time_key(other.created_at), default=None)
+    return max(older_jobs, key=lambda other: time_key(other.created_at), default=None)
 
 
 class RunCache(dict[str, ComparedRun]):

@@ -169,7 +169,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             self._change(form=replace(form, facts=facts, always_asked=always_asked))
 
     def save(self, format_name: str, path: Path) -> None:
-        """Write the config to ``path`` in a format of the review; never overwrite an existing file."""
+        """Write the config to ``path`` in a format of ``form.review.forms``; never overwrite a file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, self.form.review.config_texts[format_name].encode(), replace=False)

@@ -173,8 +173,8 @@ class DownloadsFeed:
         if report.refused:
             refusal = report.refused[0]
             problems.append(f"{counted(len(report.refused), 'refused name')} ({sanitize(refusal.reason)})")
-        size = sum(file.size_bytes or 0 for file in report.files)
-        self._change(transfer_id, files=report.files, folder=str(report.folder), size_bytes=size)
+        size_bytes = sum(file.size_bytes or 0 for file in report.files)
+        self._change(transfer_id, files=report.files, folder=str(report.folder), size_bytes=size_bytes)
         state = TransferState.FAILED if report.failed else TransferState.DONE
         self._end(transfer_id, state, "; ".join(problems))
 

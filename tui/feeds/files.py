@@ -165,8 +165,8 @@ class CheckpointFilesFeed(ListingFeed[FilesSnapshot]):
         checkpoints = self._session.client.checkpoints
         by_rank, other_names = False, set[str]()
         if name == ROOT_CHECKPOINT:
-            listed = await checkpoints.list(job.project_id, job.id)
-            other_names = {other.checkpoint_id for other in listed} - {name}
+            all_checkpoints = await checkpoints.list(job.project_id, job.id)
+            other_names = {other.checkpoint_id for other in all_checkpoints} - {name}
         async for file in checkpoints.files(job.project_id, job.id):
             by_rank |= bool(file.node_rank)
             if not belongs_to(file.relative_file_name, name, other_names):

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 PROJECTS_INTERVAL_S = 30.0
 """Interval for listing projects, which change seldom; a job of an unknown project has them listed at once."""
 PUBLISH_INTERVAL_S, JOBS_PER_SECOND = 1.0, 1000
-"""Minimum interval between snapshots; with more jobs than the second number, it grows in proportion."""
+"""Minimum interval between snapshots; with over ``JOBS_PER_SECOND`` jobs, it grows with their number."""
 STORE_INTERVAL_S = 30.0
 """Minimum interval for storing the health of the running jobs in the file that commands read."""
 SLOW_INTERVAL_S = 10.0
-"""Minimum interval for listing jobs while another screen is in front; it still monitors the connection."""
+"""Interval for listing jobs while another screen is in front, to monitor the connection and send alerts."""
 
 
 class FleetFeed:
@@ -74,7 +74,7 @@ class FleetFeed:
         self._previewed_ended: list[TrainingJob] = []
         self._fold = FleetFold()
         self._folded_previews: Mapping[str, JobPreview] = {}
-        """The previews by job ID when the fold last made its rows of ended jobs."""
+        """The previews, by job ID, from which the fold made its rows of ended jobs."""
         self._is_manual_refresh = False
         self._listed = asyncio.Event()
         self._pause = Pause(session.clock)
@@ -187,11 +187,11 @@ class FleetFeed:
             self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
             unreadable: list[str] = []
-            listed = await client.jobs.search(
+            listed_jobs = await client.jobs.search(
                 statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling_retry, unreadable=unreadable
             )
             self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
-            updated = {job.id: job for job in reuse_unchanged(listed, self._jobs)}
+            updated = {job.id: job for job in reuse_unchanged(listed_jobs, self._jobs)}
             unlisted = [job for job in self._unfinished if job.id not in updated]
             # An unlisted job may have ended or been deleted, or its response may be invalid.
             ignored_errors = (NotFound, InvalidAnswer) if unreadable else (NotFound,)
@@ -200,8 +200,8 @@ class FleetFeed:
                     updated[job.id] = await client.jobs.get(job.project_id, job.id)
             self._jobs |= updated
             self._live |= updated
-            ended = filter(self._is_ended_run, updated.values())
-            self._previewed_ended = previewed_jobs([*self._previewed_ended, *ended])
+            ended_jobs = filter(self._is_ended_run, updated.values())
+            self._previewed_ended = previewed_jobs([*self._previewed_ended, *ended_jobs])
         project_ids = {project.id for project in self._projects}
         if any(job.project_id not in project_ids for job in self._live.values()):
             await self._read_projects()
@@ -274,12 +274,12 @@ class FleetFeed:
             self._prices,
             self._bill,
         )
-        missing = (
+        left_out_notes = (
             left_out_note("project", self._unreadable_projects),
             left_out_note("job", self._unreadable_jobs),
         )
         self._is_read = self._is_read or self._is_all_read
-        snapshot = replace(snapshot, left_out="; ".join(filter(None, missing)), is_read=self._is_read)
+        snapshot = replace(snapshot, left_out="; ".join(filter(None, left_out_notes)), is_read=self._is_read)
         self._publish_snapshot(snapshot)
         self._store_health(snapshot)
 
@@ -300,6 +300,6 @@ class FleetFeed:
             )
 
 
-def reuse_unchanged(jobs: Iterable[TrainingJob], known: Mapping[str, TrainingJob]) -> list[TrainingJob]:
-    """Return the jobs, but the known object for each unchanged job, so that later code can use ``is``."""
-    return [known_job if (known_job := known.get(job.id)) == job else job for job in jobs]
+def reuse_unchanged(jobs: Iterable[TrainingJob], known_jobs: Mapping[str, TrainingJob]) -> list[TrainingJob]:
+    """Return ``jobs`` with the known object of each unchanged job; later code compares them by ``is``."""
+    return [known_job if (known_job := known_jobs.get(job.id)) == job else job for job in jobs]

@@ -33,7 +33,7 @@ ReadJob: TypeAlias = Callable[[TrainingJob], Awaitable[None]]
 
 
 class PreviewFeed:
-    """Polls running jobs in turn; reads their older log lines, and the log's end of ended jobs, once.
+    """Polls running jobs in turn, reads their older lines once, and the end of each ended job's log once.
 
     Unless ``is_shown`` is set, only the running jobs are polled, a few per minute, so that alerts still come.
     ``on_change`` is called after reading a job whose log had not been read; the results of later polls are
@@ -69,10 +69,10 @@ class PreviewFeed:
         """The previews by job id."""
 
     def watch(self, running: list[TrainingJob], ended: list[TrainingJob], job_ids: Collection[str]) -> None:
-        """Poll the ``running`` jobs and read the log's end of the ``ended`` jobs; stop reading all others.
+        """Poll the ``running`` jobs, and read the end of the log of each ``ended`` job; stop reading others.
 
-        If a job has just ended, its log's end is read even if its preview was complete. ``job_ids`` are the
-        IDs of all jobs: previews of other jobs, which were deleted, are dropped.
+        If a job has just ended, the end of its log is read even if its preview was complete. ``job_ids`` are
+        the IDs of all jobs: previews of other jobs, which were deleted, are dropped.
         """
         if (running, ended) != (self._running, self._ended):
             self._idle.end()
@@ -88,7 +88,7 @@ class PreviewFeed:
 
     @property
     def is_read(self) -> bool:
-        """True once the whole log of each running job and the log's end of each ended job have been read."""
+        """True once the log of each running job, and the end of each ended job's log, have been read."""
         return not any(map(self._is_unread, (*self._running, *self._ended)))
 
     def _is_unread(self, job: TrainingJob) -> bool:
@@ -125,21 +125,25 @@ class PreviewFeed:
         A job due for a poll comes first, then a job with unread older lines, then an ended job.
         """
         now_s = self._session.clock.monotonic()
-        free = [job for job in self._running if job.id not in self._busy_ids]
+        free_jobs = [job for job in self._running if job.id not in self._busy_ids]
         is_shown = self._is_shown.is_set()
         if not is_shown and now_s < self._polled_s + HIDDEN_INTERVAL_S:
             return None
         # The interval does not limit new jobs, nor jobs that became overdue behind another screen.
         is_early = is_shown and now_s < self._polled_s + POLL_INTERVAL_S
         due_until_s = now_s - OVERDUE_S if is_early else now_s
-        if due := [job for job in free if self._due_time_s(job) <= due_until_s]:
-            return max(due, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
+        if due_jobs := [job for job in free_jobs if self._due_time_s(job) <= due_until_s]:
+            return max(due_jobs, key=lambda job: self._overdue_intervals(job, now_s)), self.poll
         if not is_shown:
             return None
-        if unread := [job for job in free if job.id in self._runs and not self._runs[job.id].log.is_read]:
-            return min(unread, key=self._last_line_ns), self.read_older
-        unread_ended = (job for job in self._ended if self._is_unread(job) and job.id not in self._busy_ids)
-        return next(((job, self._read_end) for job in unread_ended), None)
+        if unread_jobs := [
+            job for job in free_jobs if job.id in self._runs and not self._runs[job.id].log.is_read
+        ]:
+            return min(unread_jobs, key=self._last_line_ns), self.read_older
+        unread_ended_jobs = (
+            job for job in self._ended if self._is_unread(job) and job.id not in self._busy_ids
+        )
+        return next(((job, self._read_end) for job in unread_ended_jobs), None)
 
     def _due_time_s(self, job: TrainingJob) -> float:
         return self._due_s[job.id] if job.id in self._runs else -math.inf
@@ -220,8 +224,8 @@ def _curve(progress: ProgressSnapshot | None, log_is_read: bool) -> tuple[float 
 
 
 def _idle_s(run: RunSnapshot) -> float | None:
-    """Return for how much of the time since its creation a job has not run, by its status history."""
-    if (created := run.job.created_at) is None:
+    """Return the seconds since the job's creation in which it did not run, by its status history."""
+    if (created_at := run.job.created_at) is None:
         return None
     end = (run.job.updated_at if run.job.is_finished else None) or run.at
-    return (end - created).total_seconds() - run.running_time.seconds
+    return (end - created_at).total_seconds() - run.running_time.seconds

@@ -188,7 +188,7 @@ class RunFeed:
             self._publish_pause.end()
 
     def _publish_shown_time(self) -> None:
-        """Publish a recording's shown time once its progress, charts and newest lines are known."""
+        """Publish the data of a recording's shown time once progress, charts and newest lines are known."""
         run = self._watcher.snapshot
         has_progress = self._recorded_is_read or LOG in run.failing
         has_charts = run.metrics_at is not None or METRICS in run.failing
@@ -306,8 +306,8 @@ NEW_POINTS = int(REREAD_INTERVAL_S / MIN_METRIC_STEP_S)
 class RunMetrics:
     """The metrics of the last ``span``; if None, of the whole run.
 
-    ``interval_s`` is the minimum polling interval. If samples are far apart, polls are, too: by half the
-    sampling interval; by twice the sampling interval with many nodes, whose samples take long to read.
+    The metrics are polled every ``interval_s``, but at most twice per sampling interval; with many nodes,
+    whose samples take long to read, at most once per two sampling intervals.
     """
 
     def __init__(self, watcher: RunWatcher, span: timedelta | None, *, interval_s: float) -> None:
@@ -321,7 +321,7 @@ class RunMetrics:
         self._span, self._window = span, window
 
     async def follow(self) -> AsyncIterator[None]:
-        """Read the time range, then new samples, until cancelled; yield after every response.
+        """Read the samples of the time range, then new samples until cancelled; yield after every response.
 
         The previous snapshot is kept until the first response. Raises RequestError.
         """
@@ -360,7 +360,7 @@ class RunMetrics:
     async def _read_parts(
         self, fold: MetricsFold, start: datetime, end: datetime, step_s: int
     ) -> AsyncIterator[None]:
-        """Read the metrics of many nodes in parts; if none are shown yet, the last five minutes first."""
+        """Read the metrics of many nodes in parts; if none are shown yet, first the last five minutes."""
         client, job = self._watcher.client, self._watcher.job
         if not self.snapshot.nodes:
             newest_fold = MetricsFold()

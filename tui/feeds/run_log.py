@@ -124,8 +124,8 @@ class RunLog:
     def _history_end(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
         now = self._client.clock.now()
-        newest = min(job.updated_at, now) if job.is_finished and job.updated_at else now
-        start = newest - timedelta(minutes=10)
+        log_end = min(job.updated_at, now) if job.is_finished and job.updated_at else now
+        start = log_end - timedelta(minutes=10)
         return max(start, job.earliest_time(now))
 
     async def _follow(self, job: TrainingJob, history_end: datetime, caught_up: asyncio.Event) -> None:

@@ -47,8 +47,12 @@ class ConfigChoice:
 
     @property
     def name(self) -> str:
-        here = Path.cwd()
-        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+        working_directory = Path.cwd()
+        return str(
+            self.path.relative_to(working_directory)
+            if self.path.is_relative_to(working_directory)
+            else self.path
+        )
 
     @property
     def note(self) -> str:
@@ -80,11 +84,13 @@ def find_configs(folder: Path, state_file: Path) -> tuple[ConfigChoice, ...]:
     users can type its path.
     """
     remembered = read_state(state_file, RecentConfigs).paths
-    recent = [Path(path) for path in remembered if os.path.isfile(path)]  # noqa: PTH113 - never raises
-    nearby = (path for path in _config_files(folder) if path not in recent and _names_a_project(path))
+    recent_paths = [Path(path) for path in remembered if os.path.isfile(path)]  # noqa: PTH113 - never raises
+    nearby_paths = (
+        path for path in _config_files(folder) if path not in recent_paths and _names_a_project(path)
+    )
     return (
-        *(ConfigChoice(path, True) for path in recent),
-        *(ConfigChoice(path, False) for path in islice(nearby, 50)),
+        *(ConfigChoice(path, True) for path in recent_paths),
+        *(ConfigChoice(path, False) for path in islice(nearby_paths, 50)),
     )
 
 
@@ -99,7 +105,7 @@ def remember_config(path: Path, state_file: Path) -> None:
 
 
 def _names_a_project(path: Path) -> bool:
-    """Return True if the file names the SDK's class, or the usual variable, which may be imported."""
+    """Return True if the file names the class ``TrainingProject``, or the variable that usually holds one."""
     if not path.is_file():  # Opening a pipe of that name would block.
         return False
     try:
@@ -229,7 +235,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
             return
         self._change(stage="submitting", error="", progress=SubmissionProgress("archiving"))
         try:
-            submitted = await submit(
+            submission = await submit(
                 self._session.client,
                 loaded,
                 source_dir=config.parent,
@@ -238,12 +244,12 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
                 plan=self.snapshot.plan,
             )
         except ApiClientError as error:
-            doubt = creation_doubt(error, self._session.remote.command_line("jobs"))
-            failure = "; ".join(filter(None, (str(error), doubt)))
+            warning = creation_doubt(error, self._session.remote.command_line("jobs"))
+            failure = "; ".join(filter(None, (str(error), warning)))
             self._change(stage="reviewing", error=failure, progress=None)
             return
         await asyncio.to_thread(remember_config, config, self._recent_configs_path)
-        self._change(stage="submitted", job=submitted.training_job)
+        self._change(stage="submitted", job=submission.training_job)
 
     def back_to_choices(self) -> None:
         self._loaded = None

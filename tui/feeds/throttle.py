@@ -1,4 +1,4 @@
-"""The base class of feeds that publish a snapshot, pauses between polls, and a limit to publishing."""
+"""For all feeds: a ``Pause`` between polls, a ``Throttle`` of publishing, and the base ``SnapshotFeed``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Pause:
 
     async def __call__(self, pause_s: float | None) -> None:
         """Wait ``pause_s`` seconds by the clock; None waits until ``end``."""
-        waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._is_over.wait())]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._is_over.wait())]
         if pause_s is not None:
-            waiting.append(asyncio.ensure_future(self._clock.sleep(pause_s)))
+            waits.append(asyncio.ensure_future(self._clock.sleep(pause_s)))
         try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in waiting:
+            for task in waits:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*waits, return_exceptions=True)
         self._is_over.clear()
 
     def end(self) -> None:

@@ -29,7 +29,7 @@ class WhyView:
     """None until the evidence has been read."""
     error: str = ""
     at: datetime | None = None
-    """The time of the problems; None if the run has ended."""
+    """The time at which the problems were present; None if the run has ended."""
 
 
 class WhyFeed(SnapshotFeed[WhyView]):

@@ -1,1 +1,1 @@
-"""Reads shared by feeds and commands, and the session of the dashboard."""
+"""Code that reads data from a server, shared by feeds and commands; and the dashboard's session."""

@@ -42,10 +42,10 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
         if item.billable_resource.kind == TRAINING_JOB:
             by_job[item.billable_resource.id].append(item)
     jobs = {
-        job_id: billed for job_id, job_items in by_job.items() if (billed := _total(job_items)) is not None
+        job_id: amount for job_id, job_items in by_job.items() if (amount := _total(job_items)) is not None
     }
-    deleted = [jobs[job_id] for job_id in jobs if by_job[job_id][-1].billable_resource.is_deleted]
-    return Bill(start, jobs, total_billed(deleted))
+    billed_of_deleted = [jobs[job_id] for job_id in jobs if by_job[job_id][-1].billable_resource.is_deleted]
+    return Bill(start, jobs, total_billed(billed_of_deleted))
 
 
 def _ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime]]:

@@ -51,13 +51,13 @@ async def read_code(client: TrainingClient, job: TrainingJob) -> Files:
 def _unpacked_files(archive_bytes: bytes) -> Files:
     with TemporaryDirectory(prefix="bt-tui-code-") as name:
         folder = Path(name)
-        archive, target = folder / "archive", folder / "files"
+        archive, files_folder = folder / "archive", folder / "files"
         archive.write_bytes(archive_bytes)
-        target.mkdir()
-        with Unpacker(target, max_bytes=400_000_000) as unpacker:
+        files_folder.mkdir()
+        with Unpacker(files_folder, max_bytes=400_000_000) as unpacker:
             unpacker.add(archive)
-        files = (path for path in target.rglob("*") if path.is_file() and not path.is_symlink())
-        return {path.relative_to(target).as_posix(): _content(path) for path in files}
+        files = (path for path in files_folder.rglob("*") if path.is_file() and not path.is_symlink())
+        return {path.relative_to(files_folder).as_posix(): _content(path) for path in files}
 
 
 def _content(path: Path) -> bytes | LargeFile:

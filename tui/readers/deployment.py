@@ -107,7 +107,7 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
     Raises RequestError if the checkpoints cannot be listed; files and secrets may stay unknown.
     """
     project_id = jobs[0].project_id if jobs else ""
-    listed, files, secrets = await asyncio.gather(
+    checkpoint_lists, files, secrets = await asyncio.gather(
         asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in jobs)),
         asyncio.gather(*(_if_available(partial(_files, client, job)) for job in jobs)),
         _if_available(lambda: _secrets(client, project_id)),
@@ -116,14 +116,14 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
         checkpoint
         if checkpoint.training_job_id
         else checkpoint.model_copy(update={"training_job_id": job.id})
-        for job, job_checkpoints in zip(jobs, listed, strict=True)
+        for job, job_checkpoints in zip(jobs, checkpoint_lists, strict=True)
         for checkpoint in job_checkpoints
     ]
     # Of several jobs, files are not used: jobs may share checkpoint names, and a file does not name its job.
     known_files = files[0] if len(jobs) == 1 else None
-    updated = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
-    names, store_secret = secrets or (None, facts.store_secret)
-    return replace(updated, secret_names=names, store_secret=store_secret)
+    updated_facts = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
+    secret_names, store_secret = secrets or (None, facts.store_secret)
+    return replace(updated_facts, secret_names=secret_names, store_secret=store_secret)
 
 
 async def _jobs(
@@ -151,9 +151,9 @@ async def _secrets(client: TrainingClient, project_id: str) -> tuple[tuple[str, 
     The second value is the command that stores a Hugging Face token as one of these secrets.
     """
     team_id = await _if_available(lambda: _team_id(client, project_id)) if project_id else None
-    names = tuple(secret.name for secret in await client.account.secrets(team_id))
+    secret_names = tuple(secret.name for secret in await client.account.secrets(team_id))
     team = ("--team", team_id) if team_id else ()
-    return names, client.remote.command_line("secrets", "set", USUAL_HF_SECRET, *team, changes=True)
+    return secret_names, client.remote.command_line("secrets", "set", USUAL_HF_SECRET, *team, changes=True)
 
 
 async def _team_id(client: TrainingClient, project_id: str) -> str | None:
@@ -184,15 +184,17 @@ async def list_deployments(
     client: TrainingClient, models: Sequence[Model], job_id: str | None = None
 ) -> list[ListedDeployment]:
     """Return the models' deployments, newest first; with ``job_id``, only if they serve its checkpoints."""
-    listed = await asyncio.gather(*(_model_deployments(client, model) for model in models))
-    deployments = [deployment for model_deployments in listed for deployment in model_deployments]
+    deployments_by_model = await asyncio.gather(*(_model_deployments(client, model) for model in models))
+    deployments = [
+        deployment for model_deployments in deployments_by_model for deployment in model_deployments
+    ]
     if job_id is not None:
-        served = await asyncio.gather(
+        served_checkpoints_of_each = await asyncio.gather(
             *(_served_checkpoints(client, deployment) for deployment in deployments)
         )
         deployments = [
             deployment
-            for deployment, checkpoints in zip(deployments, served, strict=True)
+            for deployment, checkpoints in zip(deployments, served_checkpoints_of_each, strict=True)
             if any(checkpoint.job_id == job_id for checkpoint in checkpoints)
         ]
     return sorted(deployments, key=lambda deployment: time_key(deployment.created_at), reverse=True)
@@ -219,7 +221,7 @@ async def _served_checkpoints(client: TrainingClient, deployment: Deployment) ->
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A deployment's checkpoints, the starts of its replicas, and how to call it."""
+    """What a deployment serves: its checkpoints, the starts of its replicas, and how to call it."""
 
     checkpoints: tuple[ServedCheckpoint, ...] = ()
     startups: tuple[Startup, ...] = ()

@@ -20,7 +20,7 @@ from tui.analysis.node_metrics import MetricsFold, MetricsSnapshot
 
 HEALTH_STEP_S = 60
 OVERLAP = timedelta(minutes=5)
-"""Every poll reads this much before the newest sample again, since samples may be late."""
+"""Every poll reads this time before the newest sample again, because samples may be late."""
 
 LONGEST_HISTORY = timedelta(milliseconds=MAX_HISTORY_MS)
 """Maximum age of the samples to read."""
@@ -51,7 +51,7 @@ PART_SAMPLES = 20_000
 async def metrics_in_parts(
     client: TrainingClient, job: TrainingJob, start: datetime, end: datetime, step_s: int
 ) -> AsyncIterator[JobMetrics]:
-    """Yield the samples of a time range in parts, in time order; a part may repeat the previous sample.
+    """Yield the samples of a time range in parts, in time order; a part may repeat the last sample.
 
     With few nodes, there is one part, unless the range is longer than a server accepts. Raises RequestError.
     """
@@ -88,15 +88,15 @@ class HealthMetrics:
         if self._job.is_finished:
             response = await self._client.metrics.get(self._job.project_id, self._job.id)
             return await asyncio.to_thread(MetricsFold().fold, response)
-        newest = self.snapshot.at
-        if newest is None:
+        newest_s = self.snapshot.at
+        if newest_s is None:
             # a little more than four times the window for detecting growth (`growth_window_s`)
             last_hour = now - timedelta(minutes=65)
             await self._read_history(last_hour)
             await self._read(last_hour, now + CLOCK_SKEW, HEALTH_STEP_S)
         else:
             # Relative to the newest sample, not to now, because the server's clock may differ from ours.
-            start = datetime.fromtimestamp(newest, UTC) - OVERLAP
+            start = datetime.fromtimestamp(newest_s, UTC) - OVERLAP
             end = min(max(now + CLOCK_SKEW, start + 2 * OVERLAP), start + timedelta(days=6))
             await self._read(start, end, HEALTH_STEP_S)
         return await asyncio.to_thread(self._fold.make_snapshot)

@@ -74,8 +74,8 @@ class LogReader:
             self._increments = self._increments_from(self._start)
         begin_s = self._start.timestamp()
         span_s = max(self._client.clock.now().timestamp() - begin_s, 1.0)
-        async with aclosing(self._increments.poll()) as polled:
-            async for entries in polled:
+        async with aclosing(self._increments.poll()) as increments:
+            async for entries in increments:
                 reached_s = stamp_ns(entries[-1]) / NS_PER_S if entries else begin_s + span_s
                 fraction = min(max((reached_s - begin_s) / span_s, 0.0), 1.0)
                 await self._fold_entries(entries, fraction)
@@ -86,21 +86,21 @@ class LogReader:
         if self._increments is None:
             self._older_until = await self._read_newest_page(self._start)
             return
-        before = self.line_count
-        async with aclosing(self._increments.poll()) as polled:
-            async for entries in polled:
+        count_before = self.line_count
+        async with aclosing(self._increments.poll()) as increments:
+            async for entries in increments:
                 await self._fold_entries(entries)
-                if self.line_count - before > FLOOD_LINES:
+                if self.line_count - count_before > FLOOD_LINES:
                     # If the clock of a node is ahead, its newest line must not hide lines of other nodes.
-                    newest = min(_time_of(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
-                    await self._read_newest_page(newest + MILLISECOND)
+                    newest_time = min(_time_of(self.newest[-1]), self._client.clock.now() + CLOCK_SKEW)
+                    await self._read_newest_page(newest_time + MILLISECOND)
                     return
 
     async def read_older(self, may_continue: asyncio.Event | None = None) -> None:
         """Read the lines before the first page, newest first; return early if ``may_continue`` is not set."""
         if self._increments is None or self.is_read:
             return
-        before = self.line_count
+        count_before = self.line_count
         async with aclosing(self._history(self._start, self._older_until)) as batches:
             async for batch in batches:
                 await self._fold_entries(batch.entries, batch.read_part)
@@ -108,14 +108,14 @@ class LogReader:
                     # The next call resumes here.
                     self._older_until = min(self._older_until, _time_of(batch.entries[0]))
                 # Home and guards read the logs of many jobs, so the older lines of each are limited.
-                if self.line_count - before >= 50_000:
+                if self.line_count - count_before >= 50_000:
                     break
                 if may_continue is not None and not may_continue.is_set():
                     return
         self.is_read = True
 
     async def read_sample(self) -> None:
-        """Read the newest lines, and once also the older lines."""
+        """Read the newest lines, and the older lines unless they have been read."""
         await self.read_newest()
         await self.read_older()
 
@@ -132,8 +132,10 @@ class LogReader:
             self._job.project_id, self._job.id, start=start, end=end, newest_first=newest_first
         )
 
-    def _increments_from(self, start: datetime, known: Sequence[LogLine] = ()) -> LogIncrements:
-        return self._client.logs.increments(self._job.project_id, self._job.id, start=start, known=known)
+    def _increments_from(self, start: datetime, known_lines: Sequence[LogLine] = ()) -> LogIncrements:
+        return self._client.logs.increments(
+            self._job.project_id, self._job.id, start=start, known=known_lines
+        )
 
     async def _read_newest_page(self, start: datetime) -> datetime:
         """Read the newest page since ``start``; return the time since which no line is missing."""
@@ -154,8 +156,8 @@ class LogReader:
         lines = [entry for entry in entries if isinstance(entry, LogLine)]
         self.line_count += len(lines)
         self.gap_count += len(entries) - len(lines)
-        newest = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
-        self.newest = sorted([*self.newest, *newest], key=stamp_ns)[-NEWEST_LINES:]
+        new_lines = [line._replace(message=excerpt(line.message)) for line in lines[-NEWEST_LINES:]]
+        self.newest = sorted([*self.newest, *new_lines], key=stamp_ns)[-NEWEST_LINES:]
         self._on_log_progress(fraction, self.line_count)
 
 

@@ -97,10 +97,10 @@ class Timeline:
         self.at = min(at + self._interval, recording.until)
 
     def _update_periods(self, at: datetime) -> None:
-        current = {finding.key: finding for finding in self._findings}
-        for key in self._open_periods.keys() - current.keys():
+        current_findings = {finding.key: finding for finding in self._findings}
+        for key in self._open_periods.keys() - current_findings.keys():
             self._closed_periods.append(self._open_periods.pop(key))
-        for key, finding in current.items():
+        for key, finding in current_findings.items():
             period = self._open_periods.get(key)
             if period is None:
                 self._open_periods[key] = FindingPeriod(finding, at, at)
@@ -164,32 +164,32 @@ class RecordingIndex:
 
         Return None while the first pass over the log has not reached that time: call again to continue it.
         """
-        first = self._first_pass
-        if first.arrived_ns <= until_ns:
-            return None if self._advance_first_pass(until_ns) else first.fold.snapshot()
-        copy_ns, packed = [copy for copy in self._copies if copy[0] <= until_ns][-1]
+        first_pass = self._first_pass
+        if first_pass.arrived_ns <= until_ns:
+            return None if self._advance_first_pass(until_ns) else first_pass.fold.snapshot()
+        copy_ns, packed_copy = [copy for copy in self._copies if copy[0] <= until_ns][-1]
         if self._replayed is None or not copy_ns <= self._replayed.arrived_ns <= until_ns:
-            self._replayed = pickle.loads(zlib.decompress(packed))
+            self._replayed = pickle.loads(zlib.decompress(packed_copy))
         while self._replayed.advance(self._log, until_ns):
             pass
         return self._replayed.fold.snapshot()
 
-    def moments_after(self, count: int) -> tuple[list[Moment], bool]:
-        """Continue the search; return all moments except the first ``count``, and True if it is complete.
+    def moments_after(self, known_count: int) -> tuple[list[Moment], bool]:
+        """Continue the search; return all but the first ``known_count`` moments, and True if complete.
 
         The moments are in the order in which they were found: errors, then findings.
         """
         is_complete = next(self._search, True) is True
-        return self._moments[count:], is_complete
+        return self._moments[known_count:], is_complete
 
     def _advance_first_pass(self, until_ns: int) -> bool:
         """Fold the next lines of the first pass; return False if no more arrived up to ``until_ns``."""
-        first = self._first_pass
-        lines = first.advance(self._log, until_ns)
+        first_pass = self._first_pass
+        lines = first_pass.advance(self._log, until_ns)
         for line in lines:
             self._add_error(line)
-        if first.position[0] >= self._next_copy:
-            self._next_copy = first.position[0] + self._blocks_between
+        if first_pass.position[0] >= self._next_copy:
+            self._next_copy = first_pass.position[0] + self._blocks_between
             self._store_copy()
         return bool(lines)
 
@@ -210,14 +210,15 @@ class RecordingIndex:
     def _find_moments(self, timeline: Timeline) -> Iterator[None]:
         while self._advance_first_pass(FOREVER_NS):
             yield
-        count = 0
+        period_count = 0
         while not timeline.is_done:
             timeline.advance()
             periods = timeline.findings
             self._moments += [
-                Moment(period.first_seen, "finding", period.finding.short) for period in periods[count:]
+                Moment(period.first_seen, "finding", period.finding.short)
+                for period in periods[period_count:]
             ]
-            count = len(periods)
+            period_count = len(periods)
             yield
 
 

@@ -83,13 +83,15 @@ class RecordedRun:
             for checkpoint in self._recording.checkpoints_at(self.end) or ()
             if checkpoint.created_at is not None
         ]
-        indexed: list[Moment] = []
+        found_moments: list[Moment] = []
         is_complete = False
         while not is_complete:
-            new, is_complete = await asyncio.to_thread(self._call, "moments_after", len(indexed))
-            indexed += new
-            if new or is_complete:
-                yield sorted([*checkpoints, *indexed])
+            new_moments, is_complete = await asyncio.to_thread(
+                self._call, "moments_after", len(found_moments)
+            )
+            found_moments += new_moments
+            if new_moments or is_complete:
+                yield sorted([*checkpoints, *found_moments])
 
     def _call(self, method: str, argument: int) -> Any:
         """Call a method of the ``RecordingIndex`` in the analysis process."""
@@ -147,8 +149,12 @@ class OpenRecordings(ExitStack):
 
     @property
     def name(self) -> str:
-        first, *more = self.recordings
-        return f"{first.name} and {len(more)} more" if more else first.name
+        first_recording, *other_recordings = self.recordings
+        return (
+            f"{first_recording.name} and {len(other_recordings)} more"
+            if other_recordings
+            else first_recording.name
+        )
 
     def run(self, job_id: str, settings: RunSettings = DEFAULT) -> RecordedRun | None:
         """Return the recorded run of a job; None if no recording has this job."""

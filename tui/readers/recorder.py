@@ -70,11 +70,11 @@ class Recorder:
         self._previous_manifest = self._existing_manifest()
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
-        opening = asyncio.create_task(
+        opening_task = asyncio.create_task(
             asyncio.to_thread(RecordingWriter, self.path, documents, scrub, self.problems)
         )
         try:
-            self._writer = await asyncio.shield(opening)
+            self._writer = await asyncio.shield(opening_task)
             self.on_begin()
             if follow and not self.job.is_finished:
                 await retrying(self._record_metrics, ENDLESS, sleep=self.client.clock.sleep)
@@ -85,7 +85,7 @@ class Recorder:
                 await self._record_log()
                 await self._finish()
         finally:  # the opening thread can't be canceled, so wait for it and close the file
-            (await opening).close()
+            (await opening_task).close()
 
     @property
     def line_count(self) -> int:
@@ -255,5 +255,5 @@ class Recorder:
 
 
 def _dump(model: ApiModel, *excluded: str) -> dict[str, Any]:
-    """Return an API object as the server sent it."""
+    """Return an API object as JSON, with only the fields that the server sent."""
     return model.model_dump(mode="json", exclude_unset=True, exclude=set(excluded))

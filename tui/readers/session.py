@@ -128,12 +128,12 @@ class Session:
 
     def _is_reported(self, connection: Connection) -> bool:
         """True if screens show this state already, apart from a slightly newer time of the last response."""
-        before, now = self._reported_connection.answered_at, connection.answered_at
-        if connection.recorded is not None or before is None or now is None:
+        reported_at, answered_at = self._reported_connection.answered_at, connection.answered_at
+        if connection.recorded is not None or reported_at is None or answered_at is None:
             return False
-        if abs((now - before).total_seconds()) >= REPORT_INTERVAL_S:
+        if abs((answered_at - reported_at).total_seconds()) >= REPORT_INTERVAL_S:
             return False
-        return replace(connection, answered_at=before) == self._reported_connection
+        return replace(connection, answered_at=reported_at) == self._reported_connection
 
     async def find_job(self, job_id: str) -> TrainingJob | None:
         """Find a job, retrying while the server is unreachable; None if the server has no such job."""
@@ -164,12 +164,12 @@ async def listed_prices(
     """
     price_by_id = dict(own_prices or {})
     try:
-        listed = await client.account.instance_type_prices()
+        price_list = await client.account.instance_type_prices()
     except (ErrorAnswer, InvalidAnswer) as error:
         if error.retryable or (isinstance(error, Unauthorized) and error.is_key_invalid):
             raise
         return price_by_id
-    for item in listed:
+    for item in price_list:
         instance = item.instance_type
         price = price_by_id.get(instance.id, price_by_id.get(instance.name, item.price))
         if price is not None:

@@ -57,9 +57,11 @@ async def next_checkpoint(
 
     async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         current_job = await client.jobs.find(job.id)
-        listed = await client.checkpoints.list(job.project_id, job.id)
-        stored = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
-        return current_job, {saved_key(checkpoint): checkpoint for checkpoint in stored}
+        checkpoints = await client.checkpoints.list(job.project_id, job.id)
+        stored_checkpoints = [
+            checkpoint for checkpoint in checkpoints if sync_state(checkpoint) != "uploading"
+        ]
+        return current_job, {saved_key(checkpoint): checkpoint for checkpoint in stored_checkpoints}
 
     read_with_retries = partial(
         retrying,
@@ -72,8 +74,8 @@ async def next_checkpoint(
     _, stored_before = await read_with_retries()
     while True:
         await client.clock.sleep(10.0)
-        current_job, stored = await read_with_retries()
+        current_job, stored_now = await read_with_retries()
         if current_job.is_finished:
             return None, current_job
-        if new_keys := stored.keys() - stored_before.keys():
-            return stored[new_keys.pop()], current_job
+        if new_keys := stored_now.keys() - stored_before.keys():
+            return stored_now[new_keys.pop()], current_job

@@ -97,17 +97,17 @@ class RunWatcher:
     def job(self) -> TrainingJob:
         return self.snapshot.job
 
-    def change(self, **parts: Any) -> None:
-        """Replace parts of the snapshot."""
-        self.snapshot = replace(self.snapshot, **parts)
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the snapshot."""
+        self.snapshot = replace(self.snapshot, **fields)
 
-    def update(self, **parts: Any) -> RunSnapshot:
-        """Return the snapshot as of now, with the progress folded so far."""
-        self.change(**{"at": self.client.clock.now(), "progress": self.progress.snapshot()} | parts)
+    def update(self, **fields: Any) -> RunSnapshot:
+        """Update the snapshot's time, progress and the given fields; return the snapshot."""
+        self.change(**{"at": self.client.clock.now(), "progress": self.progress.snapshot()} | fields)
         return self.snapshot
 
     def restart_log(self) -> None:
-        """Discard the progress, because the log is read again; the findings stay until that is checked."""
+        """Discard the progress to read the log again; the findings stay until the new log is checked."""
         self._earlier_findings = self.snapshot.findings
         self.progress = self._new_fold()
 
@@ -128,12 +128,12 @@ class RunWatcher:
         """
         clock = self.client.clock
         at, now_s = clock.now(), clock.monotonic()
-        parts = [read_log(), self._poll_history()]
+        reads = [read_log(), self._poll_history()]
         if with_metrics:
-            parts.append(self._poll_part(METRICS, self._poll_metrics))
+            reads.append(self._poll_part(METRICS, self._poll_metrics))
         if are_checkpoints_due := now_s - self._checkpoints_polled_s >= checkpoints_age_s:
-            parts.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
-        await together(*parts)
+            reads.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
+        await together(*reads)
         if are_checkpoints_due:
             self._checkpoints_polled_s = now_s
         run = self.snapshot
@@ -181,31 +181,31 @@ class RunWatcher:
         self.change(queue=queue or self.snapshot.queue, history_known=True)
 
     async def read_checkpoints(self) -> None:
-        """List the checkpoints; a recording may have none."""
+        """List the checkpoints; a recording may lack the list."""
         try:
-            listed = await self.client.checkpoints.list(self.job.project_id, self.job.id)
+            checkpoint_list = await self.client.checkpoints.list(self.job.project_id, self.job.id)
         except NotFound as error:
             if error.code != NOT_RECORDED:
                 raise
             self.change(checkpoints_recorded=False)
         else:
             # Keep the same object if nothing changed, so that readers can skip it.
-            if (checkpoints := tuple(listed)) != self.snapshot.checkpoints:
+            if (checkpoints := tuple(checkpoint_list)) != self.snapshot.checkpoints:
                 self.change(checkpoints=checkpoints)
 
     async def read_kept_losses(self) -> None:
         """Read the losses that the trainer stored in the newest checkpoint, if there are new checkpoints."""
-        listed = self.snapshot.checkpoints
-        if listed is not None and listed != self._kept_losses_of:
-            losses = await kept_losses_of(self.client, self.job, listed)
-            self._kept_losses_of = listed
+        checkpoints = self.snapshot.checkpoints
+        if checkpoints is not None and checkpoints != self._kept_losses_of:
+            losses = await kept_losses_of(self.client, self.job, checkpoints)
+            self._kept_losses_of = checkpoints
             self.change(kept_losses=losses)
 
     async def read_price(self) -> None:
         own_prices = self.settings.prices
         self.change(price_per_minute=price_of(self.job, {}, own_prices))  # in case the next request fails
-        listed = await listed_prices(self.client)
-        self.change(price_per_minute=price_of(self.job, listed, own_prices))
+        listed_by_id = await listed_prices(self.client)
+        self.change(price_per_minute=price_of(self.job, listed_by_id, own_prices))
 
     async def read_bill(self, *, age_s: float = 0.0) -> None:
         """Read the bill, unless it was read less than ``age_s`` ago."""
@@ -262,12 +262,12 @@ def _check_inputs(run: RunSnapshot) -> tuple[object, ...]:
 
 
 async def kept_losses_of(
-    client: TrainingClient, job: TrainingJob, listed: Sequence[Checkpoint]
+    client: TrainingClient, job: TrainingJob, checkpoints: Sequence[Checkpoint]
 ) -> KeptLosses:
     """Return the losses that the trainer stored in the newest complete checkpoint; empty if unreadable."""
-    finished = [checkpoint for checkpoint in listed if sync_state(checkpoint) != "uploading"]
-    newest = newest_of(finished)
-    if newest is None or len(finished) < 2:
+    uploaded = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) != "uploading"]
+    newest = newest_of(uploaded)
+    if newest is None or len(uploaded) < 2:
         return KeptLosses()  # a single checkpoint need not be compared
     folder = "" if newest.checkpoint_id == ROOT_CHECKPOINT else f"{newest.checkpoint_id}/"
     file_count = 0
@@ -283,9 +283,9 @@ async def kept_losses_of(
     return KeptLosses()
 
 
-async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
+async def together(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
     """Run coroutines concurrently and return their results; the first error cancels the others."""
-    tasks = [asyncio.create_task(part) for part in parts]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -298,7 +298,7 @@ async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
 class LoadedRun:
     """A run, with the number of lines and gaps in its log.
 
-    ``unread`` has the error of each part, other than the log, that could not be read and is not in ``run``.
+    ``unread`` has the errors of the parts (except the log) that could not be read and that ``run`` lacks.
     """
 
     run: RunSnapshot
@@ -320,11 +320,11 @@ async def read_run(
 ) -> LoadedRun:
     """Read a run's log from ``since`` (default: its beginning) to now, and all other data about it.
 
-    ``prices`` are the server's. ``stream`` selects the source of progress (``ProgressFold.choose``). The
-    metrics are read if ``with_health_metrics``, or if nothing else gives the number of nodes. Parts that a
-    server does not have are left out; those that it refuses are in ``LoadedRun.unread``. The clocks are
-    assumed to agree: a single response cannot distinguish a clock offset from samples that have stopped.
-    Raises RequestError.
+    ``prices`` are the ``listed_prices`` of the server. ``stream`` selects the source of progress
+    (``ProgressFold.choose``). The metrics are read if ``with_health_metrics``, or if nothing else gives the
+    number of nodes. Parts that a server does not have are left out; the errors of parts that it refuses are
+    in ``LoadedRun.unread``. The clocks are assumed to agree: a single response cannot distinguish a clock
+    offset from samples that have stopped. Raises RequestError.
     """
     watcher = RunWatcher(client, job, settings, since=since, on_log_progress=on_log_progress)
     log = watcher.log
@@ -337,7 +337,7 @@ async def read_run(
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run with its checkpoints checked; ``problem`` says why they are unchecked, if so (not sanitized)."""
+    """A run with its checkpoints checked; ``problem`` says why that was impossible, if so (not sanitized)."""
 
     run: RunSnapshot
     problem: str = ""
@@ -352,7 +352,7 @@ async def read_checked_run(
     on_log_progress: OnLogProgress = lambda _fraction, _line_count: None,
     max_lines: int = 100_000,  # longer logs would take commands minutes
 ) -> CheckedRun:
-    """Read a job's log and check its checkpoints against it; if it can't be read, they stay unchecked."""
+    """Check a job's checkpoints against its log; if the log can't be read, they stay unchecked."""
     watcher = RunWatcher(client, job, settings, on_log_progress=on_log_progress)
     log = watcher.log
     watcher.change(checkpoints=tuple(checkpoints), history_known=True)
