@@ -42,14 +42,14 @@ def rebound(bindings: BindingsMap, user_keys: Mapping[str, str]) -> BindingsMap:
     Textual's own keymap would remove a new key from every other action, including those of other tabs.
     """
     bindings_by_key: dict[str, list[Binding]] = {}
-    changed: dict[str, Binding] = {}
+    changed_bindings: dict[str, Binding] = {}
     for key, key_bindings in bindings.key_to_bindings.items():
         for binding in key_bindings:
             if binding.id is not None and binding.id in user_keys:
-                changed.setdefault(binding.id, binding)
+                changed_bindings.setdefault(binding.id, binding)
             else:
                 bindings_by_key.setdefault(key, []).append(binding)
-    for action_id, binding in changed.items():
+    for action_id, binding in changed_bindings.items():
         new_keys = user_keys[action_id].split(",")
         for key in new_keys:
             new_binding = binding.with_key(key, key_display=key_sign(new_keys[0]))

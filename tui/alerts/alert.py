@@ -167,12 +167,12 @@ class AlertTracker:
     """
 
     def __init__(self, started: datetime) -> None:
-        self._started = started
+        self._started_at = started
         self._first_updates: dict[str, dict[str, datetime]] = {}
         """Time of the first update from each source, by ID of an unfinished job and name of the source."""
-        self._seen: dict[FindingId, datetime] = {}
+        self._last_seen_at: dict[FindingId, datetime] = {}
         """When each finding was last present."""
-        self._snoozed: dict[FindingId, datetime] = {}
+        self._snoozed_until: dict[FindingId, datetime] = {}
         """Until when each finding is snoozed."""
 
     def update(
@@ -200,43 +200,43 @@ class AlertTracker:
 
     def _is_new(self, job: TrainingJob, finding: HealthFinding, now: datetime, first_at: datetime) -> bool:
         key = (job.id, finding.key)
-        last_seen = self._seen.get(key)
-        self._seen[key] = now
-        until = self._snoozed.get(key)
+        last_seen = self._last_seen_at.get(key)
+        self._last_seen_at[key] = now
+        until = self._snoozed_until.get(key)
         if until is not None:
             if now < until:
                 return False
-            del self._snoozed[key]
+            del self._snoozed_until[key]
             return True  # a snoozed finding that is still present counts as new
         if not is_news(last_seen, now):
             return False
         if finding.since is None:
             return now > first_at
-        # in its first minutes, a source finds problems that began before the dashboard
-        return finding.since >= self._started or now - first_at >= timedelta(minutes=2)
+        # in its first minutes, a source also finds problems that began before the dashboard was opened
+        return finding.since >= self._started_at or now - first_at >= timedelta(minutes=2)
 
     def snooze(self, job_id: str, keys: Iterable[str], until: datetime) -> None:
         for key in keys:
-            self._snoozed[(job_id, key)] = until
+            self._snoozed_until[(job_id, key)] = until
 
     def end_snooze(self, job_id: str, keys: Iterable[str]) -> None:
         """End the snooze of these findings, without alerts about those that are still present."""
         for key in keys:
-            self._snoozed.pop((job_id, key), None)
+            self._snoozed_until.pop((job_id, key), None)
 
     def snoozed(self, now: datetime) -> SnoozedFindings:
-        return frozenset(key for key, until in self._snoozed.items() if now < until)
+        return frozenset(key for key, until in self._snoozed_until.items() if now < until)
 
     def prune(self, job_ids: Set[str], now: datetime) -> None:
         """Forget jobs not in ``job_ids``, findings absent for ``NEWS_AFTER_ABSENCE``, and their snoozes."""
         self._first_updates = {key: time for key, time in self._first_updates.items() if key in job_ids}
-        self._seen = {
+        self._last_seen_at = {
             key: time
-            for key, time in self._seen.items()
+            for key, time in self._last_seen_at.items()
             if key[0] in job_ids and now - time < NEWS_AFTER_ABSENCE
         }
-        self._snoozed = {
+        self._snoozed_until = {
             key: until
-            for key, until in self._snoozed.items()
-            if key[0] in job_ids and (now < until or key in self._seen)
+            for key, until in self._snoozed_until.items()
+            if key[0] in job_ids and (now < until or key in self._last_seen_at)
         }

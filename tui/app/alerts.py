@@ -116,9 +116,8 @@ class Alerts(Service):
                 # An unchanged job without findings causes no alert: this skips most of 10,000 rows.
                 continue
             if row.id not in open_job_ids:  # the job's own screen reports more, and earlier
-                source = (
-                    "preview" if row.judged else "list"
-                )  # "list": the job's log and metrics have not been checked yet
+                # "list" means that log and metrics of the job have not been checked yet
+                source = "preview" if row.judged else "list"
                 self._send_alerts(self._tracker.update(row.job, row.findings, _now(), source=source))
         self._tracker.prune(open_job_ids.union(row.id for row in message.fleet.jobs), _now())
         if isinstance(self._top_screen, HomeScreen):
@@ -173,10 +172,10 @@ class Alerts(Service):
             self._tracker.end_snooze(job.id, keys)
             self._app.notify("Alerts for this job are on again.")
         else:
-            length = timedelta(minutes=self._settings.snooze_minutes)
-            self._tracker.snooze(job.id, keys, _now() + length)
+            snooze_time = timedelta(minutes=self._settings.snooze_minutes)
+            self._tracker.snooze(job.id, keys, _now() + snooze_time)
             key = self._app.key_for("home.snooze")
-            snoozed = f"{counted(len(keys), 'alert')} snoozed for {duration(length.total_seconds())}"
+            snoozed = f"{counted(len(keys), 'alert')} snoozed for {duration(snooze_time.total_seconds())}"
             self._app.notify(f"{snoozed}; press {key} again to undo.")
         self._check_snoozes()
 

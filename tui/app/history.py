@@ -57,16 +57,16 @@ class Navigation(Service):
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
         self._history = NavigationHistory()
-        self._pages = WeakKeyDictionary[Screen[Any], Page]()
+        self._page_by_screen = WeakKeyDictionary[Screen[Any], Page]()
         """The page of each open screen that is in the history."""
 
     def begin(self, bottom_screen: Screen[None]) -> None:
         """Start a new history with the screen at the bottom of the stack."""
         self._history = NavigationHistory()
-        self._pages.clear()
+        self._page_by_screen.clear()
         if isinstance(bottom_screen, AppScreen):
             self._prepare(bottom_screen)
-            self._pages[bottom_screen] = HomePage()
+            self._page_by_screen[bottom_screen] = HomePage()
             self._history.visit(HomePage())
 
     def open_requested(self, message: OpenPage) -> Worker[None] | None:
@@ -84,10 +84,10 @@ class Navigation(Service):
         screen = page.open(self.services)
         self._app.share_with(screen)
         self._prepare(screen)
-        if page != self._history.current:  # equal if the user went back or forward to it
+        if page != self._history.current:  # if equal, the user went back or forward
             self._sync_with_screens()
         if not page.changes_server:
-            self._pages[screen] = page
+            self._page_by_screen[screen] = page
             self._history.visit(page)
         self._app.push_screen(screen)
         return None
@@ -105,16 +105,15 @@ class Navigation(Service):
     def _sync_with_screens(self) -> None:
         """Update the history from the screen stack: screens may have been closed since the last visit."""
         for screen in reversed(self._app.screen_stack):
-            if (page := self._pages.get(screen)) is not None:
+            if (page := self._page_by_screen.get(screen)) is not None:
                 self._history.record_return(page)
                 return
 
     async def back(self) -> None:
         screen = self._app.screen
-        if isinstance(screen, AppScreen) and screen not in self._pages:
-            await self._app.run_action(
-                "screen.back"
-            )  # the screen may ask whether to discard the user's answers
+        if isinstance(screen, AppScreen) and screen not in self._page_by_screen:
+            # The screen may ask whether to discard the user's answers.
+            await self._app.run_action("screen.back")
         else:
             await self._travel(-1, "No earlier screen; ")
 
@@ -126,8 +125,8 @@ class Navigation(Service):
         page = self._history.step(offset)
         if page is None:
             self._app.notify(f"{no_page_text}{self._app.key_for('screen.back')} leaves a screen.")
-        elif any(self._pages.get(screen) == page for screen in self._app.screen_stack):
-            while self._pages.get(self._app.screen) != page:
+        elif any(self._page_by_screen.get(screen) == page for screen in self._app.screen_stack):
+            while self._page_by_screen.get(self._app.screen) != page:
                 await self._app.pop_screen()
         else:
             self.open(page)

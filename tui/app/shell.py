@@ -118,8 +118,8 @@ class BtTuiApp(BaseApp):
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._bindings = rebound(self._bindings, self.keys)
         self._recordings, self._recorded_remote = recorded, remote if recorded is not None else None
-        self._job_id = job_id
-        self._tab = tab
+        self._initial_job_id = job_id
+        self._initial_tab = tab
         self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
         changing_ids = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
         self.refused_actions = frozenset(changing_ids if self._read_only_by else ())
@@ -135,9 +135,8 @@ class BtTuiApp(BaseApp):
         self._main_task: asyncio.Task[Any] | None = None
         self.remotes = Remotes(self, own_emulator)
         self._replacing_session = asyncio.Lock()
-        self._replacement: asyncio.Task[None] | None = (
-            None  # a task without a reference may be garbage-collected before it ends
-        )
+        self._replacement: asyncio.Task[None] | None = None
+        """Keeps a reference to the task, which may be garbage-collected otherwise."""
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
@@ -250,8 +249,8 @@ class BtTuiApp(BaseApp):
         self.tips.start()
         self._report_settings("Outdated configuration", self.settings.ignored, "")
         self._report_settings("Invalid configuration", self.settings.problems, "Using the default settings. ")
-        if self._job_id is not None and self.session is not None:
-            self.navigation.open(partial(job_by_id, self._job_id, self._tab))
+        if self._initial_job_id is not None and self.session is not None:
+            self.navigation.open(partial(job_by_id, self._initial_job_id, self._initial_tab))
 
     def _report_settings(self, title: str, problems: Sequence[Problem], effect: str) -> None:
         if problems:

@@ -35,7 +35,7 @@ class Teams(Service):
 
     def __init__(self, app: BaseApp, *, demo: bool = False) -> None:
         super().__init__(app)
-        self._demo = demo
+        self._is_demo = demo
         self._fleet: FleetSnapshot | None = None
         """The newest snapshot, with the jobs of all teams."""
         self._publish: Publish | None = None
@@ -44,7 +44,7 @@ class Teams(Service):
 
     def label(self) -> str:
         """Return Home's title: the remote, the chosen team, and "demo data" in the demo."""
-        parts = (self._remote_name, self.team, "demo data" if self._demo else "")
+        parts = (self._remote_name, self.team, "demo data" if self._is_demo else "")
         return " · ".join(filter(None, parts))
 
     def feed(self, publish: Publish) -> FleetFeed:

@@ -68,12 +68,12 @@ class Shutdown:
         self._restore = restore
         self._limit_s = limit_s
         self._is_over = threading.Event()
-        self._is_begun = False
+        self._has_begun = False
 
     def begin(self, exit_code: int) -> None:
         """Start the time limit, after which the process exits with this code; later calls have no effect."""
-        if not self._is_begun:
-            self._is_begun = True
+        if not self._has_begun:
+            self._has_begun = True
             threading.Thread(target=self._wait, args=(exit_code,), name="shutdown", daemon=True).start()
 
     def finish(self) -> None:

@@ -73,7 +73,7 @@ class Tips(Service):
         self._enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
         """The tips shown since the start."""
-        self._current: str | None = None
+        self._current_tip: str | None = None
         self._last_shown: tuple[AppScreen, str | None] | None = None
         """The screen whose tip line was last updated, and the tip that it shows."""
 
@@ -93,7 +93,7 @@ class Tips(Service):
         scopes = (Scope.APP,) if has_no_jobs else (*screen.scopes, Scope.APP)
         has_room = self._app.size.height >= MIN_SCREEN_LINES
         candidates = (name for name in TIPS if has_room and self._is_suitable(name, scopes, screen))
-        tip = self._current = next(candidates, None)
+        tip = self._current_tip = next(candidates, None)
         if self._last_shown == (screen, tip):
             return
         line = self._line_of(screen)
@@ -133,4 +133,4 @@ class Tips(Service):
             self._app.call_after_refresh(self.show)
 
     def dismiss(self) -> None:
-        self.mark_followed(self._current)
+        self.mark_followed(self._current_tip)

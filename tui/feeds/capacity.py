@@ -42,7 +42,7 @@ class CapacityFeed(SnapshotFeed[CapacityView]):
             if isinstance(error, Unauthorized) and error.status == HTTPStatus.FORBIDDEN:
                 state = "forbidden"
             elif isinstance(error, ErrorAnswer) and error.lacks_route and not self.snapshot.rows:
-                state = "absent"  # not after a success: then the server has the route
+                state = "absent"  # unless the route has responded before
             return {"state": state, "error": str(error)}
         at = self._session.clock.now()
         return {"state": "known" if rows else "empty", "rows": rows, "at": at, "error": ""}

@@ -77,7 +77,7 @@ class DownloadsFeed:
         self._publish = publish
         self._on_end = on_end
         self._downloads: dict[str, _QueuedDownload] = {}
-        self._ids = count(1)
+        self._transfer_ids = count(1)
         self._transfer_lock = asyncio.Lock()
 
     def begin(self, request: DownloadRequest, folder: Path) -> str:
@@ -89,7 +89,7 @@ class DownloadsFeed:
             is_same = other.request.content == request.content and other.folder == folder
             if is_same and other.transfer.state in ENDED:
                 self._drop(other_id)
-        transfer_id = str(next(self._ids))
+        transfer_id = str(next(self._transfer_ids))
         transfer = Transfer(
             transfer_id, request.title, str(folder), TransferState.PLANNING, size_bytes=request.size_bytes
         )

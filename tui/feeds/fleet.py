@@ -67,16 +67,16 @@ class FleetFeed:
         self._projects_read_s = -math.inf
         self._unreadable_jobs: list[str] = []
         self._jobs: dict[str, TrainingJob] = {}
-        self._live: dict[str, TrainingJob] = {}
+        self._live_jobs: dict[str, TrainingJob] = {}
         """Unfinished jobs, and jobs that have ended since the last full list, by ID."""
-        self._unfinished: list[TrainingJob] = []
+        self._unfinished_jobs: list[TrainingJob] = []
         self._previewed_running: list[TrainingJob] = []
         self._previewed_ended: list[TrainingJob] = []
         self._fold = FleetFold()
         self._folded_previews: Mapping[str, JobPreview] = {}
         """The previews, by job ID, from which the fold made its rows of ended jobs."""
         self._is_manual_refresh = False
-        self._listed = asyncio.Event()
+        self._is_listed = asyncio.Event()
         self._pause = Pause(session.clock)
         self._is_shown = asyncio.Event()
         self._is_shown.set()
@@ -125,7 +125,7 @@ class FleetFeed:
             is_shown=self._is_shown,
             on_change=self._publish_read,
         )
-        await self._listed.wait()
+        await self._is_listed.wait()
         feed.watch(self._previewed_running, self._previewed_ended, self._jobs.keys())
         self._preview_feed = feed
         self._publish_read()
@@ -143,7 +143,7 @@ class FleetFeed:
 
     async def _poll_cost(self) -> None:
         """Read the prices (without them, GPU-hours are shown), and poll the bill of the last 30 days."""
-        await self._listed.wait()
+        await self._is_listed.wait()
         with suppress(RequestError):
             self._prices = await listed_prices(self._session.client, self._settings.prices)
         while True:
@@ -151,7 +151,7 @@ class FleetFeed:
             await self._is_shown.wait()
             now = self._session.clock.now()
             with suppress(RequestError):
-                # 30 days and the hours since midnight are the longest range of one request
+                # with the hours since midnight, 30 days are the longest range of one request
                 self._bill = await read_bill(self._session.client, now - timedelta(days=30), now)
             self._is_cost_read = True
             self._publish_read()
@@ -182,7 +182,7 @@ class FleetFeed:
             await asyncio.to_thread(self._fold.warm, jobs, previews, self._session.clock.now())
             self._folded_previews = previews
             self._jobs = {job.id: job for job in jobs}
-            self._live = {job.id: job for job in jobs if not job.is_finished}
+            self._live_jobs = {job.id: job for job in jobs if not job.is_finished}
             interval_s = min(len(jobs) / JOBS_PER_SECOND, 10.0)
             self._throttle.interval_s = max(PUBLISH_INTERVAL_S, interval_s)
         else:
@@ -192,26 +192,28 @@ class FleetFeed:
             )
             self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
             updated = {job.id: job for job in reuse_unchanged(listed_jobs, self._jobs)}
-            unlisted = [job for job in self._unfinished if job.id not in updated]
+            unlisted = [job for job in self._unfinished_jobs if job.id not in updated]
             # An unlisted job may have ended or been deleted, or its response may be invalid.
             ignored_errors = (NotFound, InvalidAnswer) if unreadable else (NotFound,)
             for job in unlisted:
                 with suppress(*ignored_errors):
                     updated[job.id] = await client.jobs.get(job.project_id, job.id)
             self._jobs |= updated
-            self._live |= updated
+            self._live_jobs |= updated
             ended_jobs = filter(self._is_ended_run, updated.values())
             self._previewed_ended = previewed_jobs([*self._previewed_ended, *ended_jobs])
         project_ids = {project.id for project in self._projects}
-        if any(job.project_id not in project_ids for job in self._live.values()):
+        if any(job.project_id not in project_ids for job in self._live_jobs.values()):
             await self._read_projects()
-        self._unfinished = [job for job in self._live.values() if job.current_status in RUNNABLE_STATUSES]
-        self._previewed_running = previewed_jobs(filter(self._is_running, self._unfinished))
+        self._unfinished_jobs = [
+            job for job in self._live_jobs.values() if job.current_status in RUNNABLE_STATUSES
+        ]
+        self._previewed_running = previewed_jobs(filter(self._is_running, self._unfinished_jobs))
         if lists_all:
             self._previewed_ended = previewed_jobs(filter(self._is_ended_run, self._jobs.values()))
         if self._preview_feed is not None:
             self._preview_feed.watch(self._previewed_running, self._previewed_ended, self._jobs.keys())
-        self._listed.set()
+        self._is_listed.set()
         if is_manual:
             # After a manual refresh, publish at once, whatever the interval for large accounts.
             self._publish()
@@ -268,7 +270,7 @@ class FleetFeed:
         }
         snapshot = self._fold.fold(
             self._projects,
-            (changed_ended_jobs | self._live).values(),
+            (changed_ended_jobs | self._live_jobs).values(),
             previews,
             self._session.clock.now(),
             self._prices,

@@ -53,18 +53,18 @@ class PreviewFeed:
         self._is_shown = is_shown
         self._on_change = on_change
         self._clock_offset = ClockOffset()
-        self._runs: dict[str, RunWatcher] = {}
+        self._watchers: dict[str, RunWatcher] = {}
         self._due_s: dict[str, float] = {}
         """When to poll each running job next (monotonic), by job ID."""
         self._interval_s: dict[str, float] = {}
         """Polling interval of each running job by ID: shorter for young runs, which change fast."""
         self._polled_s = -math.inf
         """When the last poll of any job began (monotonic)."""
-        self._running: list[TrainingJob] = []
-        self._ended: list[TrainingJob] = []
+        self._running_jobs: list[TrainingJob] = []
+        self._ended_jobs: list[TrainingJob] = []
         self._busy_ids: set[str] = set()
         self._idle_lock = asyncio.Lock()
-        self._idle = Pause(session.clock)
+        self._idle_pause = Pause(session.clock)
         self.previews: dict[str, JobPreview] = {}
         """The previews by job id."""
 
@@ -74,22 +74,26 @@ class PreviewFeed:
         If a job has just ended, the end of its log is read even if its preview was complete. ``job_ids`` are
         the IDs of all jobs: previews of other jobs, which were deleted, are dropped.
         """
-        if (running, ended) != (self._running, self._ended):
-            self._idle.end()
-        self._running, self._ended = running, ended
+        if (running, ended) != (self._running_jobs, self._ended_jobs):
+            self._idle_pause.end()
+        self._running_jobs, self._ended_jobs = running, ended
         running_ids = {job.id for job in running}
         watched_ids = running_ids.union(job.id for job in ended)
         self.previews = {
-            job_id: replace(preview, reading=True) if job_id in self._runs.keys() - running_ids else preview
+            job_id: replace(preview, reading=True)
+            if job_id in self._watchers.keys() - running_ids
+            else preview
             for job_id, preview in self.previews.items()
             if job_id in job_ids
         }
-        self._runs = {job_id: run for job_id, run in self._runs.items() if job_id in watched_ids}
+        self._watchers = {
+            job_id: watcher for job_id, watcher in self._watchers.items() if job_id in watched_ids
+        }
 
     @property
     def is_read(self) -> bool:
         """True once the log of each running job, and the end of each ended job's log, have been read."""
-        return not any(map(self._is_unread, (*self._running, *self._ended)))
+        return not any(map(self._is_unread, (*self._running_jobs, *self._ended_jobs)))
 
     def _is_unread(self, job: TrainingJob) -> bool:
         return self.previews.get(job.id, UNREAD).reading
@@ -104,7 +108,7 @@ class PreviewFeed:
         while True:
             async with self._idle_lock:  # while there is nothing to read, only one of the tasks polls
                 while (next_read := self._next_read()) is None:
-                    await self._idle(1.0)
+                    await self._idle_pause(1.0)
                 job, read = next_read
                 self._busy_ids.add(job.id)
             was_read = not self._is_unread(job)
@@ -116,7 +120,7 @@ class PreviewFeed:
             self._busy_ids.discard(job.id)
             if not was_read:
                 self._on_change()
-                self._idle.end()  # the job's older lines can be read now
+                self._idle_pause.end()  # the job's older lines can be read now
             await self._session.clock.sleep(pause_s)
 
     def _next_read(self) -> tuple[TrainingJob, ReadJob] | None:
@@ -125,7 +129,7 @@ class PreviewFeed:
         A job due for a poll comes first, then a job with unread older lines, then an ended job.
         """
         now_s = self._session.clock.monotonic()
-        free_jobs = [job for job in self._running if job.id not in self._busy_ids]
+        free_jobs = [job for job in self._running_jobs if job.id not in self._busy_ids]
         is_shown = self._is_shown.is_set()
         if not is_shown and now_s < self._polled_s + HIDDEN_INTERVAL_S:
             return None
@@ -137,27 +141,27 @@ class PreviewFeed:
         if not is_shown:
             return None
         if unread_jobs := [
-            job for job in free_jobs if job.id in self._runs and not self._runs[job.id].log.is_read
+            job for job in free_jobs if job.id in self._watchers and not self._watchers[job.id].log.is_read
         ]:
             return min(unread_jobs, key=self._last_line_ns), self.read_older
         unread_ended_jobs = (
-            job for job in self._ended if self._is_unread(job) and job.id not in self._busy_ids
+            job for job in self._ended_jobs if self._is_unread(job) and job.id not in self._busy_ids
         )
         return next(((job, self._read_end) for job in unread_ended_jobs), None)
 
     def _due_time_s(self, job: TrainingJob) -> float:
-        return self._due_s[job.id] if job.id in self._runs else -math.inf
+        return self._due_s[job.id] if job.id in self._watchers else -math.inf
 
     def _overdue_intervals(self, job: TrainingJob, now_s: float) -> float:
         return (now_s - self._due_time_s(job)) / self._interval_s.get(job.id, POLL_EVERY_S)
 
     def _last_line_ns(self, job: TrainingJob) -> int:
-        progress = self._runs[job.id].snapshot.progress
+        progress = self._watchers[job.id].snapshot.progress
         return (progress.last_line_at_ns if progress is not None else None) or 0
 
     async def read_older(self, job: TrainingJob) -> None:
         """Read the older part of a job's log, then make its next poll due. Raises RequestError."""
-        await self._runs[job.id].log.read_older(self._is_shown)
+        await self._watchers[job.id].log.read_older(self._is_shown)
         self._due_s[job.id] = -math.inf
 
     def _new_watcher(self, job: TrainingJob) -> RunWatcher:
@@ -173,9 +177,9 @@ class PreviewFeed:
     async def poll(self, job: TrainingJob) -> None:
         """Read the new lines, samples and checkpoints of a running job. Raises RequestError."""
         clock = self._session.clock
-        if job.id not in self._runs:
-            self._runs[job.id] = self._new_watcher(job)
-        watcher = self._runs[job.id]
+        if job.id not in self._watchers:
+            self._watchers[job.id] = self._new_watcher(job)
+        watcher = self._watchers[job.id]
         self._due_s[job.id] = clock.monotonic() + 5.0  # the next poll if a request fails
         self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
@@ -200,7 +204,7 @@ class PreviewFeed:
 
     async def _read_end(self, job: TrainingJob) -> None:
         """Read the newest page of an ended job's log: its last step and loss. Raises RequestError."""
-        watcher = self._runs.pop(job.id, None) or self._new_watcher(job)
+        watcher = self._watchers.pop(job.id, None) or self._new_watcher(job)
         watcher.change(job=job)
         preview = replace(self.previews.get(job.id, NO_PREVIEW), reading=False)  # also after an error
         try:

@@ -179,7 +179,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         super().__init__(session, SubmissionSnapshot(), publish)
         self._team = team
         self._recent_configs_path = state_path(RECENT_CONFIGS_FILE)
-        self._loaded: TrainingProject | None = None
+        self._loaded_project: TrainingProject | None = None
         self._overrides = Overrides()
 
     async def find_configs_nearby(self) -> None:
@@ -191,7 +191,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         """Run the config file in a process of its own, then review the project that it defines."""
         config = await asyncio.to_thread(_absolute_path, config)
         self._change(stage="loading", config=config, error="")
-        stop_loading = Event()  # set if canceled, too: else the thread would wait for the config
+        stop_loading = Event()  # also set after a cancellation, so that the thread ends
         try:
             loaded = await asyncio.to_thread(load_training_project, config, stop=stop_loading)
             source = await asyncio.to_thread(_redacted_source, config)
@@ -202,16 +202,16 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
             stop_loading.set()
         if self._team and not loaded.team_name:
             loaded = loaded.model_copy(update={"team_name": self._team})
-        self._loaded = loaded
+        self._loaded_project = loaded
         self._change(source=source)
         await self.review(Overrides())
 
     async def review(self, overrides: Overrides) -> None:
         """Apply the overrides to the loaded project, plan its archive, and run the preflight checks."""
-        if self._loaded is None or self.snapshot.config is None:
+        if self._loaded_project is None or self.snapshot.config is None:
             return
         try:
-            project, warnings = apply_overrides(self._loaded, overrides)
+            project, warnings = apply_overrides(self._loaded_project, overrides)
             plan = await asyncio.to_thread(plan_archive, self.snapshot.config.parent, project.job.workspace)
             findings = await preflight(self._session.client, project, plan)
         except ApiClientError as error:
@@ -230,7 +230,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         )
 
     async def submit(self) -> None:
-        config, loaded = self.snapshot.config, self._loaded
+        config, loaded = self.snapshot.config, self._loaded_project
         if config is None or loaded is None or not self.snapshot.can_submit:
             return
         self._change(stage="submitting", error="", progress=SubmissionProgress("archiving"))
@@ -252,7 +252,7 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         self._change(stage="submitted", job=submission.training_job)
 
     def back_to_choices(self) -> None:
-        self._loaded = None
+        self._loaded_project = None
         self._change(stage="choosing", project=None, plan=None, findings=(), warnings=(), error="")
 
 

@@ -35,22 +35,22 @@ class WhyView:
 class WhyFeed(SnapshotFeed[WhyView]):
     """Publishes ``WhyView``s of a run.
 
-    The first is ``view`` if the screen is shown again, else it explains the worst problem. ``latest`` returns
-    the newest snapshot of the run.
+    The first is ``view`` if the screen is shown again, else it explains the worst problem. ``latest_run``
+    returns the newest snapshot of the run.
     """
 
     def __init__(
         self,
         session: Session,
         run: RunSnapshot,
-        latest: Callable[[], RunSnapshot | None],
+        latest_run: Callable[[], RunSnapshot | None],
         view: WhyView | None = None,
         *,
         publish: Callable[[WhyView], object],
     ) -> None:
         super().__init__(session, view or WhyView(explained_findings(run), at=_time_of(run)), publish)
         self._run = run
-        self._latest = latest
+        self._latest_run = latest_run
         self._is_shown_again = view is not None
         self._explanations: dict[int, Explanation] = {}
 
@@ -70,7 +70,7 @@ class WhyFeed(SnapshotFeed[WhyView]):
 
     def refresh(self) -> None:
         """Explain the current problems; if the run has none anymore, explain the previous problems again."""
-        run, view = self._latest(), self.snapshot
+        run, view = self._latest_run(), self.snapshot
         problems = explained_findings(run) if run is not None else ()
         if run is not None and problems:
             selected_key = _problem_key(view.problems[view.index])
@@ -96,10 +96,10 @@ class WhyFeed(SnapshotFeed[WhyView]):
             metrics = await HealthMetrics(client, self._run.job).poll(self._session.clock.now())
             self._run = replace(self._run, health_metrics=metrics)
         evidence = await read_evidence(client, self._run, self.snapshot.problems[index])
-        # explain again until checkpoints, cost and onset are known
+        # repeat the explanation until checkpoints, cost and onset are known
         for _ in range(10):
-            latest = self._latest() or self._run
-            run = replace(latest, health_metrics=latest.health_metrics or self._run.health_metrics)
+            latest_run = self._latest_run() or self._run
+            run = replace(latest_run, health_metrics=latest_run.health_metrics or self._run.health_metrics)
             explanations[index] = await evidence.explain(run)
             if index != self.snapshot.index or explanations is not self._explanations:
                 return

@@ -109,7 +109,7 @@ class GuardMemory:
         self._path = path
         self._on_problem = on_problem
         self._has_problem = False
-        self.state = self._saved = GuardState() if path is None else read_state(path, GuardState)
+        self.state = self._saved_state = GuardState() if path is None else read_state(path, GuardState)
         if path is not None and not self.state.runs and path.is_file() and path.stat().st_size:
             on_problem(f"{path} is damaged; what was reported before is forgotten")
 
@@ -141,7 +141,7 @@ class GuardMemory:
                 changed(self.state)
         self.state, result = results[-1]
         if is_saved:
-            self._saved = self.state
+            self._saved_state = self.state
         return result
 
     @contextmanager
@@ -157,7 +157,7 @@ class GuardMemory:
 
     def _merged(self, in_file: GuardState) -> GuardState:
         """Return the state in the file with the changes that this guard could not save."""
-        state, saved_state = self.state, self._saved
+        state, saved_state = self.state, self._saved_state
         if not in_file.runs:
             return state  # the file is new, was deleted, or cannot be read
         if state is saved_state:

@@ -371,7 +371,7 @@ class Guard:
         other_ids = self._unreadable_ids - {alert.job.id} if alert.job is not None else set()
         return alert.event in ("blind", "sighted") and bool(other_ids)
 
-    # Doing
+    # Stopping and resuming
 
     async def _stop(self, look: Look) -> None:
         job, problem = look.run.job, ""

@@ -157,7 +157,7 @@ class RecordingIndex:
         self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
-        self._search = self._find_moments(Timeline(recording, settings))
+        self._moment_search = self._find_moments(Timeline(recording, settings))
 
     def progress_at(self, until_ns: int) -> ProgressSnapshot | None:
         """Return the progress from the lines that arrived up to ``until_ns``.
@@ -179,7 +179,7 @@ class RecordingIndex:
 
         The moments are in the order in which they were found: errors, then findings.
         """
-        is_complete = next(self._search, True) is True
+        is_complete = next(self._moment_search, True) is True
         return self._moments[known_count:], is_complete
 
     def _advance_first_pass(self, until_ns: int) -> bool:

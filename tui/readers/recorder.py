@@ -59,14 +59,14 @@ class Recorder:
     on_begin: Callable[[], object] = lambda: None
     problems: dict[str, str] = field(default_factory=dict)
     """Why a part could not be recorded, by the name of the part."""
-    _files: list[CheckpointFile] = field(default_factory=list)
+    _checkpoint_files: list[CheckpointFile] = field(default_factory=list)
     _metrics_until: datetime | None = None
     _is_log_complete: bool = False
 
     async def run(self, *, follow: bool = False) -> None:
         """Record the run; with ``follow``, until the job ends. Raises RequestError, RecordingError."""
         now = self._now()
-        self._start = self.since or self.job.earliest_time(now)
+        self._start_time = self.since or self.job.earliest_time(now)
         self._previous_manifest = self._existing_manifest()
         scrub = Scrubber(self._secrets(), await self._secret_names())
         documents = await self._documents()
@@ -112,7 +112,7 @@ class Recorder:
         return Manifest(
             format=FORMAT,
             version=VERSION,
-            recorded_from=(previous and previous.recorded_from) or self._start,
+            recorded_from=(previous and previous.recorded_from) or self._start_time,
             recorded_until=ended_at or self._now() if self._is_log_complete else recorded_until,
             remote=urlsplit(self.client.remote.api_url).hostname or "",
             ended=self.job.is_finished,
@@ -148,8 +148,8 @@ class Recorder:
                 _dump(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
             ]
             files = client.checkpoints.files(project_id, job_id)
-            self._files = [file async for file in files][:20_000] if documents[CHECKPOINTS] else []
-            documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._files]
+            self._checkpoint_files = [file async for file in files][:20_000] if documents[CHECKPOINTS] else []
+            documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._checkpoint_files]
         return documents
 
     async def _follow(self) -> None:
@@ -191,8 +191,8 @@ class Recorder:
     def _start_after(self, newest_ns: int | None) -> datetime:
         """Return the time from which to read: a little before ``newest_ns``, the newest recorded time."""
         if newest_ns is None:
-            return self._start
-        return max(self._start, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
+            return self._start_time
+        return max(self._start_time, datetime.fromtimestamp((newest_ns - OVERLAP_NS) // NS_PER_S, UTC))
 
     async def _record_lines(self, entries: Sequence[LogEntry], fraction: float | None) -> None:
         records = [entry_fields(entry) for entry in entries]
@@ -228,7 +228,9 @@ class Recorder:
     async def _record_small_files(self) -> None:
         """Record trainer states and adapter configs in checkpoints, newest first, up to a total size."""
         remaining_bytes = 64 * 1024**2
-        for file in sorted(self._files, key=lambda saved_file: saved_file.last_modified, reverse=True):
+        for file in sorted(
+            self._checkpoint_files, key=lambda saved_file: saved_file.last_modified, reverse=True
+        ):
             is_small = 0 < file.size_bytes <= min(8 * 1024**2, remaining_bytes)
             if not is_small or file.relative_file_name.rpartition("/")[2] not in (
                 "trainer_state.json",

@@ -66,7 +66,7 @@ class Session:
         self.on_connection = on_connection
         self._replay = replay
         self._read_only_by = read_only_by
-        self._retry = RetryPolicy(cap_s=2.0)  # a user is waiting
+        self._retry = RetryPolicy(cap_s=2.0)  # short delays, because a user is waiting
         self.polling_retry = self._retry.for_polling()
         """The retry policy of polls: a request that hangs must not block Home."""
 

@@ -92,6 +92,7 @@ class RunWatcher:
         self._checked_inputs: tuple[object, ...] = ()
         """What the last check of the checkpoints depended on."""
         self._kept_losses_of: tuple[Checkpoint, ...] | None = None
+        """The listed checkpoints when the stored losses were last read."""
 
     @property
     def job(self) -> TrainingJob:
@@ -268,7 +269,7 @@ async def kept_losses_of(
     uploaded = [checkpoint for checkpoint in checkpoints if sync_state(checkpoint) != "uploading"]
     newest = newest_of(uploaded)
     if newest is None or len(uploaded) < 2:
-        return KeptLosses()  # a single checkpoint need not be compared
+        return KeptLosses()  # losses are read only to find the best of several
     folder = "" if newest.checkpoint_id == ROOT_CHECKPOINT else f"{newest.checkpoint_id}/"
     file_count = 0
     with suppress(RequestError):
