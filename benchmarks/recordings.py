@@ -176,7 +176,7 @@ async def show_in_dashboard(path: Path) -> DisplayTimes:
         clock = Playback(recording.begin, recording.until)
         replay = Replay([recording], clock)
         recorded = stack.enter_context(OpenRecordings([recording], replay))
-        app = BtTuiApp(replay.remote, job_id="j", recorded=recorded)
+        app = BtTuiApp(replay.remote, job_id="j", recordings=recorded)
         async with app.run_test(size=(140, 44)):
             await until(lambda: _has_picture(app))
             first_s = time.perf_counter() - started_s

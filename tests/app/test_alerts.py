@@ -19,7 +19,7 @@ from support.waiting import until
 from support.webhooks import AT_ONCE, Webhook
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet
 from tui.alerts.alert import Alert
-from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post, run_command
+from tui.alerts.delivery import AlertDelivery, AlertNotDelivered, post_json, run_command
 from tui.analysis.fleet.snapshot import FleetFold
 from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
@@ -133,7 +133,7 @@ def test_what_is_told_and_how_can_be_chosen(
     app = FakeApp(settings(notifications={"title": False, **wanted}), focused=focused)
     alerts = Alerts(app)  # type: ignore[arg-type]
     alerts.start()
-    alerts.note_event(events.AppFocus())
+    alerts.track_activity(events.AppFocus())
     for run in (HEALTHY, snapshot):
         alerts.alert_about_run(RunChecked(run, all_checked=True))
     assert (len(app.notices), [one for one in app.sequences if one], app.rings) == (notices, written, rings)
@@ -257,7 +257,7 @@ async def test_refusing_webhook_is_neither_followed_nor_reached_through_a_proxy(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with Webhook(status, retry_after="300") as hook:
         with pytest.raises(error, match=f"HTTP {status}") as refused:
-            await post(hook.url, b"{}")
+            await post_json(hook.url, b"{}")
         assert len(hook.asked) == 1
     assert getattr(refused.value, "retry_after_s", 300.0) == 300.0
 

@@ -27,7 +27,7 @@ from tui.screens.job.log_pane import LogPane
 from tui.screens.job.screen import JobScreen
 from tui.screens.messages import CopyRequested
 from tui.text.sanitize import sanitize_whole
-from tui.text.times import EXAMPLES
+from tui.text.times import TIME_EXAMPLES
 from tui.widgets.log_view.view import LogView
 
 NORMAL, NARROW, WIDE = (80, 24), (60, 20), (120, 40)
@@ -384,7 +384,7 @@ async def test_going_to_a_time_and_by_minutes_and_hours() -> None:
         await reader.press("at")
         for size in (NARROW, NORMAL):
             await reader.resize(*size)
-            assert flowing(reader.screen).count(EXAMPLES) == 1
+            assert flowing(reader.screen).count(TIME_EXAMPLES) == 1
         assert "not a time: noon" in await reader.press(*"noon", "enter")
         assert "no such time: 99:99" in await reader.press("ctrl+u", *"99:99", "enter")
         assert "11:30:00" in await reader.own_after("ctrl+u", *"11:30", "enter")

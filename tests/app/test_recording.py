@@ -60,7 +60,7 @@ async def dashboard(
                 replay.remote,
                 job_id="job1" if len(paths) == 1 else None,
                 settings=recording_settings(CommandSettings(), paths),
-                recorded=opened,
+                recordings=opened,
             )
             async with app.run_test(size=(120, 36)) as pilot:
                 yield app, pilot

@@ -215,8 +215,8 @@ async def test_dashboard_survives_questions_that_replace_each_other(turns: int) 
 
 
 async def test_action_waits_until_the_next_question_is_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
-    until_true = typed_keys._until
-    monkeypatch.setattr(typed_keys, "_until", lambda is_so, _limit_s: until_true(is_so, PATIENCE_S))
+    until_true = typed_keys._wait_until
+    monkeypatch.setattr(typed_keys, "_wait_until", lambda is_so, _limit_s: until_true(is_so, PATIENCE_S))
     app = deploy_view(to(form_of(lora("checkpoint-1")), REVIEW))
     async with opened(app, SIZE) as pilot:
         await go_back_to_secrets(app.screen)

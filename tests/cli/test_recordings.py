@@ -174,8 +174,8 @@ def test_it_opens_read_only_and_silent_at_the_moment_that_is_named(
     cli("record", "run1", "-o", path)
     opened: list[timedelta] = []
 
-    def dashboard(_remote: Any, *, job_id: str, settings: Any, recorded: Any) -> None:
-        clock, quiet = recorded.clock, settings.configuration.notifications
+    def dashboard(_remote: Any, *, job_id: str, settings: Any, recordings: Any) -> None:
+        clock, quiet = recordings.clock, settings.configuration.notifications
         assert (job_id, settings.configuration.readonly) == ("run1", True)
         assert (quiet.toast, quiet.bell, quiet.osc, quiet.job_end) == (False, False, "off", False)
         opened.append(clock.now() - clock.begin)

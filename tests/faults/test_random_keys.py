@@ -38,7 +38,7 @@ from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.analysis.export import ExportTable
 from tui.forms.deployment import ALL_QUESTIONS, REVIEW
-from tui.guard.conditions import read_rules
+from tui.guard.conditions import parse_rules
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import (
     ConfirmScreen,
@@ -110,7 +110,7 @@ def question(step: str) -> Go:
     return go
 
 
-READ = partial(read_rules, now=datetime(2026, 3, 1, tzinfo=UTC))
+READ = partial(parse_rules, now=datetime(2026, 3, 1, tzinfo=UTC))
 TABLE = ExportTable("jobs", ("name",), (("a",),))
 DIALOGS: dict[str, Go] = {
     "quit": pushed(partial(QuitScreen, 1, 1)),

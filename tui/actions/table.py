@@ -116,9 +116,10 @@ CHART_CALLS = {
 }
 """Method calls of chart actions: ``move_cursor`` moves by columns, ``pan`` by fractions of the time range."""
 
-Row = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
+ActionRow = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
+"""``id``, ``keys``, ``label``, ``help`` and ``flags`` of an ``Action``."""
 
-ROWS: dict[Scope, tuple[Row, ...]] = {
+ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     Scope.HOME: (
         (
             "open_job",

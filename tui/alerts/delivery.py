@@ -238,7 +238,7 @@ class AlertDelivery:
         if destination == "command":
             await run_command(self._command, payload(record, "json"), self._environ)
         else:
-            await post(self._webhook, payload(record, self._body_format))
+            await post_json(self._webhook, payload(record, self._body_format))
 
 
 async def run_command(
@@ -274,7 +274,7 @@ async def run_command(
         raise AlertNotDelivered(f"{command[0]} exited with code {process.returncode}")
 
 
-async def post(url: str, body: bytes) -> None:
+async def post_json(url: str, body: bytes) -> None:
     """POST the JSON without following redirects. Raises RequestError, without the URL: it is a secret."""
     import httpx
 

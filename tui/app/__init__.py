@@ -33,12 +33,12 @@ def run_dashboard(
     demo: bool = False,
     settings: Loaded,
     own_emulator: Callable[[], Remote] | None = None,
-    recorded: OpenRecordings | None = None,
+    recordings: OpenRecordings | None = None,
     why_no_remote: str = "",
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``own_emulator`` starts the local emulator when the user switches to it. ``recorded`` holds the recordings
+    ``own_emulator`` starts the local emulator when the user switches to it. ``recordings`` are the recordings
     that ``remote`` serves. A demo or recording saves no state for the next start.
     """
     collect_only_when_idle()
@@ -50,9 +50,9 @@ def run_dashboard(
         tab=tab,
         demo=demo,
         settings=settings,
-        memory=Memory(None if demo or recorded is not None else memory_path()),
+        memory=Memory(None if demo or recordings is not None else memory_path()),
         own_emulator=own_emulator,
-        recorded=recorded,
+        recordings=recordings,
         why_no_remote=why_no_remote,
         tips=True,
     )

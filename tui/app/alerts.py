@@ -76,7 +76,7 @@ class Alerts(Service):
         if self._shown_title:
             self._app.write_to_terminal(title_sequence("") + RESTORE_TITLE)
 
-    def note_event(self, event: events.Event) -> None:
+    def track_activity(self, event: events.Event) -> None:
         """Remember when the user was last active, and if the terminal reports its focus."""
         if isinstance(event, events.AppFocus | events.AppBlur):
             self._reports_focus = True

@@ -244,9 +244,9 @@ class Recorders(Service):
 
     @property
     def handlers(self) -> messages.Handlers:
-        return {messages.RecordRequested: self.toggle}
+        return {messages.RecordRequested: self.toggle_recording}
 
-    def toggle(self, message: messages.RecordRequested) -> None:
+    def toggle_recording(self, message: messages.RecordRequested) -> None:
         job, session = message.job, self._app.session
         worker = self._workers.pop(job.id, None)
         if worker is not None and not worker.is_finished:

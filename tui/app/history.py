@@ -115,12 +115,12 @@ class Navigation(Service):
             # The screen may ask whether to discard the user's answers.
             await self._app.run_action("screen.back")
         else:
-            await self._travel(-1, "No earlier screen; ")
+            await self._move_in_history(-1, "No earlier screen; ")
 
     async def forward(self) -> None:
-        await self._travel(1, "No later screen; ")
+        await self._move_in_history(1, "No later screen; ")
 
-    async def _travel(self, offset: int, no_page_text: str) -> None:
+    async def _move_in_history(self, offset: int, no_page_text: str) -> None:
         self._sync_with_screens()
         page = self._history.step(offset)
         if page is None:

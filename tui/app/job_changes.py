@@ -44,14 +44,14 @@ class JobChanges(Service):
     @property
     def handlers(self) -> messages.Handlers:
         return {
-            messages.BatchRequested: self.batch,
+            messages.BatchRequested: self.start_batch,
             messages.DeleteProjectRequested: self.delete_project,
             messages.BookmarkRequested: self.bookmark,
-            messages.BrowserRequested: self.browse,
+            messages.BrowserRequested: self.open_job_page,
             messages.ResumeRequested: self.resume,
         }
 
-    def batch(self, message: messages.BatchRequested) -> Worker[None] | None:
+    def start_batch(self, message: messages.BatchRequested) -> Worker[None] | None:
         batch = batch_of(message.verb, message.jobs)
         if not batch.jobs:
             self._app.notify(batch.nothing_fits, severity="warning")
@@ -120,7 +120,7 @@ class JobChanges(Service):
             self._app.notify(f"{sanitize(project.name)}: deleted.")
         self._refresh(project.jobs)
 
-    def browse(self, message: messages.BrowserRequested) -> None:
+    def open_job_page(self, message: messages.BrowserRequested) -> None:
         if self._app.session is None:
             return
         from tui.system.external_programs import open_in_browser
@@ -199,8 +199,8 @@ class JobStopper(Service):
             batch.question,
             "\n".join(consequences),
             waits=bool(planned_text),
-            read=self._read_rules,
-            unsaved=partial(self._unsaved, job, run) if may_lose_work else None,
+            read=self._parse_rules,
+            unsaved=partial(self._unsaved_text, job, run) if may_lose_work else None,
         )
         answer: StopAnswer = await self._app.push_screen_wait(question)
         if answer == "after checkpoint":
@@ -213,23 +213,23 @@ class JobStopper(Service):
                 self._app.notify(f"{name_of(job)} keeps running.")
         return answer == "now"
 
-    async def _unsaved(self, job: TrainingJob, run: RunSnapshot | None) -> str:
+    async def _unsaved_text(self, job: TrainingJob, run: RunSnapshot | None) -> str:
         """Return a sentence about what stopping the job now would lose; empty if that is unknown."""
         from tui.readers.stopping import read_unsaved_words
 
         session = self._app.session
         return "" if session is None else await read_unsaved_words(session.client, job, run)
 
-    def _read_rules(self, typed: str) -> GuardRules:
-        from tui.guard.conditions import read_rules
+    def _parse_rules(self, text: str) -> GuardRules:
+        from tui.guard.conditions import parse_rules
 
-        return read_rules(typed, self._app.session.clock.now() if self._app.session else datetime.now(UTC))
+        return parse_rules(text, self._app.session.clock.now() if self._app.session else datetime.now(UTC))
 
     def _plan_guard(self, job: TrainingJob, rules: GuardRules) -> None:
-        from tui.guard.conditions import causes
+        from tui.guard.conditions import stop_causes
 
         after = " after a checkpoint" if rules.after_checkpoint else ""
-        self._plan_stop(job, partial(self._guard, job, rules), f"stops{after} on {causes(rules)}")
+        self._plan_stop(job, partial(self._run_guard, job, rules), f"stops{after} on {stop_causes(rules)}")
 
     def _plan_stop(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], plan: str) -> None:
         worker = self._run(work, "later stop", "act")
@@ -237,7 +237,7 @@ class JobStopper(Service):
         self._publish_plans()
         self._app.notify(f"{name_of(job)} {plan}. Keep this dashboard open.")
 
-    async def _guard(self, job: TrainingJob, rules: GuardRules) -> None:
+    async def _run_guard(self, job: TrainingJob, rules: GuardRules) -> None:
         """Watch the run until it ends and stop it according to the rules; notify about each step."""
         if self._app.session is None:
             return
@@ -247,12 +247,12 @@ class JobStopper(Service):
         # The dashboard itself reports the other events, such as findings.
         shown_events = ("stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted")
 
-        def show(alert: Alert) -> None:
+        def show_alert(alert: Alert) -> None:
             if alert.event in shown_events:
                 self._app.notify(alert.text, title=alert.title, severity="warning", timeout=30)
 
         try:
-            await Guard(self._app.session.client, rules, GuardMemory(), Reporting(show)).run([job])
+            await Guard(self._app.session.client, rules, GuardMemory(), Reporting(show_alert)).run([job])
         finally:
             self._planned.pop(job.id, None)
             self._publish_plans()

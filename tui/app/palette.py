@@ -68,8 +68,8 @@ class PaletteProvider(Provider):
     """Finds jobs, projects and checkpoints on the open screens; without a query, lists Home's first jobs."""
 
     async def discover(self) -> Hits:
-        jobs = (item for item in self._items() if item.kind == "job")
-        for item in islice(jobs, 5):  # few enough that actions are visible, too
+        job_items = (item for item in self._items() if item.kind == "job")
+        for item in islice(job_items, 5):  # few enough that actions are visible, too
             title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             # Actions have a score of 0, so jobs come first.
             styled_title = Content(title).stylize("dim", 0, len(item.kind))
@@ -187,11 +187,11 @@ class Themes(Service):
             (name for name in self._app.available_themes if name != current_name),
             key=lambda name: (not name.startswith("bt-"), name),
         )
-        themes = [(f"{CURRENT_MARK}{current_name}", partial(self._apply, current_name))]
-        themes += [(name, partial(self._apply, name)) for name in other_names]
+        themes = [(f"{CURRENT_MARK}{current_name}", partial(self._apply_theme, current_name))]
+        themes += [(name, partial(self._apply_theme, name)) for name in other_names]
         open_palette(self._app, themes, "Search themes…", ThemePalette)
 
-    def _apply(self, name: str) -> None:
+    def _apply_theme(self, name: str) -> None:
         """Switch to a theme; later starts use it too, unless the settings name a theme."""
         self._app.theme = name
         self._app.memory.put(theme=ThemeState(name=name))

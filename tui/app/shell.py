@@ -105,7 +105,7 @@ class BtTuiApp(BaseApp):
         memory: Memory | None = None,
         own_emulator: Callable[[], Remote] | None = None,
         tips: bool = False,
-        recorded: OpenRecordings | None = None,
+        recordings: OpenRecordings | None = None,
     ) -> None:
         settings = settings or Loaded()
         configuration = settings.configuration
@@ -117,7 +117,7 @@ class BtTuiApp(BaseApp):
         self.themes = Themes(self)
         self.theme = NO_COLOR_THEME if no_color else self.themes.initial
         self._bindings = rebound(self._bindings, self.keys)
-        self._recordings, self._recorded_remote = recorded, remote if recorded is not None else None
+        self._recordings, self._recorded_remote = recordings, remote if recordings is not None else None
         self._initial_job_id = job_id
         self._initial_tab = tab
         self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
@@ -146,7 +146,7 @@ class BtTuiApp(BaseApp):
         return Session(
             remote,
             replay=None if recordings is None else recordings.replay,
-            recorded=None if recordings is None else partial(_recordings_label, recordings),
+            recordings_label=None if recordings is None else partial(_recordings_label, recordings),
             on_connection=partial(setattr, self, "connection"),
             read_only_by=self._read_only_by,
         )
@@ -163,7 +163,7 @@ class BtTuiApp(BaseApp):
             connected=session,
             settings=self.settings,
             memory=self.memory,
-            fleet_feed=self.teams.feed,
+            fleet_feed=self.teams.create_feed,
             label=self.teams.label,
             team=lambda: self.teams.team,
             recent_findings=self.teams.recent_findings,
@@ -367,7 +367,7 @@ class BtTuiApp(BaseApp):
         return super().get_driver_class() if constants.DRIVER is not None else TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
-        self.alerts.note_event(event)
+        self.alerts.track_activity(event)
         if isinstance(event, events.Key | events.Paste):
             if not self.screen_stack:
                 return  # The app is exiting; a key that a widget forwarded may still arrive.
@@ -420,7 +420,7 @@ class BtTuiApp(BaseApp):
     # Keys, and actions that work on all screens
 
     async def push_screen_wait(self, screen: Any, *, mode: str | None = None) -> Any:
-        self._typed_keys.note_opening(screen)
+        self._typed_keys.register_dialog(screen)
         return await super().push_screen_wait(screen, mode=mode)
 
     async def run_action(

@@ -47,7 +47,7 @@ class Teams(Service):
         parts = (self._remote_name, self.team, "demo data" if self._is_demo else "")
         return " · ".join(filter(None, parts))
 
-    def feed(self, publish: Publish) -> FleetFeed:
+    def create_feed(self, publish: Publish) -> FleetFeed:
         session, settings = self._app.session, self._app.settings.configuration
         assert session is not None
         self._publish = publish

@@ -32,7 +32,7 @@ from tui.widgets.opening import is_fully_mounted
 MAX_WAIT_S = 2.0
 """Keys wait at most this long for a screen, not counting the time for which the whole program was stalled."""
 POLL_S = 0.02
-"""Waits are counted in polls of this length: a clock would continue while a busy machine runs no widget."""
+"""Polling interval. Waits end after a number of polls, so that a stalled machine does not end them."""
 SEEN_AFTER_S = 0.5
 """A dialog that opens by itself ignores keys for this long, as permission prompts of browsers do."""
 
@@ -54,8 +54,11 @@ class TypedKeys:
         """The last dialog that opened by itself."""
         self._unrequested_at_s = 0.0
 
-    def note_opening(self, screen: Screen[Any]) -> None:
-        """Register a dialog that is about to open: by itself, unless ``wait_for`` was told of a worker."""
+    def register_dialog(self, screen: Screen[Any]) -> None:
+        """Register a dialog that is about to open.
+
+        Unless ``wait_for`` got the worker that opens it, the dialog opens by itself, and first ignores keys.
+        """
         if self._opening is None:
             self._unrequested_screen, self._unrequested_at_s = screen, monotonic()
 
@@ -90,19 +93,19 @@ class TypedKeys:
     def _start_waiting(self, path: Iterable[MessagePump] = ()) -> None:
         """Delay the next key until the widgets in ``path`` have handled the previous key."""
         if self._app.screen_stack:
-            self._wait_task = asyncio.create_task(self._until_ready(self._app.screen, path))
+            self._wait_task = asyncio.create_task(self._wait_until_ready(self._app.screen, path))
 
-    async def _until_ready(self, screen: Screen[Any], path: Iterable[MessagePump]) -> None:
+    async def _wait_until_ready(self, screen: Screen[Any], path: Iterable[MessagePump]) -> None:
         await _wait_for_queues((*path, screen, self._app))
         if self._opening is not None:
             worker = self._opening
-            await _until(lambda: worker.is_finished or not self._is_on_top(screen), MAX_WAIT_S)
+            await _wait_until(lambda: worker.is_finished or not self._is_on_top(screen), MAX_WAIT_S)
             self._opening = None
             if self._is_on_top(screen):
                 self._keys.clear()
             else:
                 await _wait_for_queues((*self._app.screen_stack[-1:], self._app))
-        await _until(self._is_mounted, MAX_WAIT_S)
+        await _wait_until(self._is_mounted, MAX_WAIT_S)
         self._app.call_later(self._handle_next)
 
     async def can_act_on(self, target: DOMNode) -> bool:
@@ -112,7 +115,7 @@ class TypedKeys:
             return any(screen in target.ancestors_with_self for screen in self._app.screen_stack[-1:])
 
         if is_on_top():
-            await _until(self._is_mounted, 0.5)
+            await _wait_until(self._is_mounted, 0.5)
         return is_on_top() and self._is_mounted()
 
     def _is_on_top(self, screen: Screen[Any]) -> bool:
@@ -141,7 +144,7 @@ async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
         wait_task.cancel()
 
 
-async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
+async def _wait_until(condition: Callable[[], bool], timeout_s: float) -> None:
     """Wait until the condition holds, but at most ``timeout_s`` seconds."""
     for _ in range(round(timeout_s / POLL_S)):
         if condition():

@@ -33,7 +33,7 @@ async def job_before(session: Session, job: TrainingJob) -> TrainingJob | None:
 
 
 class RunCache(dict[str, ComparedRun]):
-    """Finished runs by job ID, which no longer change. Only runs that were read without gaps are added."""
+    """Cache of finished runs by job ID: these runs no longer change, and were read without gaps."""
 
     def add_if_final(self, run: ComparedRun, max_runs: int = 16) -> None:
         if run.job.is_finished and not run.gap_count:
@@ -128,6 +128,6 @@ class ComparisonFeed:
 
     def _show(self, watcher: RunWatcher) -> None:
         run = ComparedRun(watcher.job, "read", watcher.snapshot, gap_count=watcher.log.gap_count)
-        if watcher.job.is_finished and not watcher.unread:
+        if watcher.job.is_finished and not watcher.read_errors:
             self._cache.add_if_final(run)
         self._change(run)

@@ -184,7 +184,7 @@ class PreviewFeed:
         self._polled_s = clock.monotonic()
         watcher.change(job=job, seen_at=clock.now())
         # Behind another screen, nothing else reads older lines, without which a run is not checked.
-        read_log = watcher.log.read_newest if self._is_shown.is_set() else watcher.log.read_sample
+        read_log = watcher.log.read_newest if self._is_shown.is_set() else watcher.log.read_newest_then_older
         await watcher.poll(read_log, checkpoints_age_s=CHECKPOINTS_AGE_S)
         await watcher.check()
         run, log = watcher.snapshot, watcher.log
@@ -194,7 +194,7 @@ class PreviewFeed:
             run.progress,
             mean_known(node.mean_utilization_now for node in watcher.health_metrics.snapshot.nodes),
             run.findings,
-            _curve(run.progress, log.is_read),
+            _loss_curve(run.progress, log.is_read),
             log.last_lines,
             log_read=log.is_read,
             idle_s=_idle_s(run),
@@ -214,7 +214,7 @@ class PreviewFeed:
             progress = watcher.progress.snapshot()
             preview = JobPreview(
                 progress,
-                curve=_curve(progress, watcher.log.is_read),
+                curve=_loss_curve(progress, watcher.log.is_read),
                 last_lines=watcher.log.last_lines,
                 log_read=watcher.log.is_read,
                 idle_s=_idle_s(watcher.snapshot),
@@ -223,7 +223,7 @@ class PreviewFeed:
             self.previews[job.id] = preview
 
 
-def _curve(progress: ProgressSnapshot | None, log_is_read: bool) -> tuple[float | None, ...]:
+def _loss_curve(progress: ProgressSnapshot | None, log_is_read: bool) -> tuple[float | None, ...]:
     return even_means(headline_series(progress)[1], 16) if progress is not None and log_is_read else ()
 
 

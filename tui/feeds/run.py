@@ -92,7 +92,7 @@ class RunFeed:
         self._read_recorded_progress = recorded_progress
         self._recorded_progress: ProgressSnapshot | None = None
         self._pause = Pause(session.clock)
-        self._published_parts = self._first_parts
+        self._published_parts = self._known_parts
 
     async def run(self) -> None:
         try:
@@ -159,11 +159,11 @@ class RunFeed:
             metrics=self._metrics.snapshot,
             **({"progress": self._recorded_progress} if self._recorded_progress is not None else {}),
         )
-        self._published_parts = self._first_parts
+        self._published_parts = self._known_parts
         self._publish_snapshot(run)
 
     @property
-    def _first_parts(self) -> tuple[bool, bool]:
+    def _known_parts(self) -> tuple[bool, bool]:
         """Whether charts and whether progress are known; the first data of each is published at once."""
         return bool(self._metrics.snapshot.nodes), self._watcher.progress.lines_read > 0
 
@@ -184,7 +184,7 @@ class RunFeed:
         self._session.report_success(resource)
         self._watcher.change(failing=self._watcher.snapshot.failing - {resource})
         self._publish_shown_time()
-        if self._first_parts != self._published_parts:
+        if self._known_parts != self._published_parts:
             self._publish_pause.end()
 
     def _publish_shown_time(self) -> None:

@@ -12,7 +12,7 @@ from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_MS, LogEnd, LogEntry, LogGap, stamp_ns
 from tui.analysis.logs.not_kept import NotKept, millisecond_of
 from tui.readers.log_reader import fold_in_slices
-from tui.readers.watcher import RunWatcher, together
+from tui.readers.watcher import RunWatcher, gather_or_cancel
 from tui.text.times import moment_at
 
 
@@ -69,7 +69,7 @@ class RunLog:
         history_end, caught_up = self._history_end(job), asyncio.Event()
         self._is_previous_discarded = False
         follow = self._follow(job, history_end, caught_up)
-        await together(follow, self._read_history(job, history_end, caught_up))
+        await gather_or_cancel(follow, self._read_history(job, history_end, caught_up))
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
         """Read the lines of a gap again, and publish them as a part with ``filled=gap``.

@@ -105,7 +105,7 @@ def remember_config(path: Path, state_file: Path) -> None:
 
 
 def _names_a_project(path: Path) -> bool:
-    """Return True if the file names the class ``TrainingProject``, or the variable that usually holds one."""
+    """Return True if the file names the class ``TrainingProject``, or a variable ``training_project``."""
     if not path.is_file():  # Opening a pipe of that name would block.
         return False
     try:
@@ -193,16 +193,16 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         self._change(stage="loading", config=config, error="")
         stop_loading = Event()  # also set after a cancellation, so that the thread ends
         try:
-            loaded = await asyncio.to_thread(load_training_project, config, stop=stop_loading)
+            project = await asyncio.to_thread(load_training_project, config, stop=stop_loading)
             source = await asyncio.to_thread(_redacted_source, config)
         except (ApiClientError, OSError) as error:
             self._change(stage="choosing", error=str(error))
             return
         finally:
             stop_loading.set()
-        if self._team and not loaded.team_name:
-            loaded = loaded.model_copy(update={"team_name": self._team})
-        self._loaded_project = loaded
+        if self._team and not project.team_name:
+            project = project.model_copy(update={"team_name": self._team})
+        self._loaded_project = project
         self._change(source=source)
         await self.review(Overrides())
 

@@ -206,7 +206,7 @@ class Guard:
 
     def _watcher_of(self, job: TrainingJob) -> RunWatcher:
         if job.id not in self._watchers:
-            self._transact(job.id, lambda memory: Decision(_with_status(memory, job)))
+            self._transact(job.id, lambda memory: Decision(_with_initial_status(memory, job)))
             self._watchers[job.id] = RunWatcher(
                 self._client, job, self._settings, clock_offset=self._clock_offset
             )
@@ -226,18 +226,18 @@ class Guard:
     async def _bounded_look(self, watcher: RunWatcher) -> Look:
         """Look at a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
         started_s = self._clock.monotonic()
-        reading = asyncio.create_task(self._look(watcher))
+        look_task = asyncio.create_task(self._look(watcher))
         try:
-            while not reading.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
-                await asyncio.wait((reading,), timeout=1.0)
-            if reading.done():
-                return reading.result()
+            while not look_task.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
+                await asyncio.wait((look_task,), timeout=1.0)
+            if look_task.done():
+                return look_task.result()
             problem = f"it can't be read within {duration(BLIND_AFTER_S)}"
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            look_task.cancel()
+            await asyncio.gather(look_task, return_exceptions=True)
         del self._watchers[watcher.job.id]  # the watcher may have folded only a part of the new lines
         return Look(watcher.update(), problem, is_judged=False)
 
@@ -250,14 +250,14 @@ class Guard:
             return Look(watcher.update(findings=(), history_known=True))
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
-            await watcher.poll(watcher.log.read_sample, checkpoints_age_s=age_s)
+            await watcher.poll(watcher.log.read_newest_then_older, checkpoints_age_s=age_s)
             await self._read_costs(watcher)
         except RequestError as error:
             return Look(watcher.update(), str(error), is_judged=False)
         await watcher.check()
-        return Look(watcher.snapshot, self._problem(watcher.snapshot))
+        return Look(watcher.snapshot, self._problem_text(watcher.snapshot))
 
-    def _problem(self, run: RunSnapshot) -> str:
+    def _problem_text(self, run: RunSnapshot) -> str:
         """Return a text about what could not be read, or that reading took too long; empty if complete."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
@@ -437,7 +437,7 @@ class Guard:
         self._transact("", lambda memory: Decision(memory, (alert,)))
 
 
-def _with_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
+def _with_initial_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
     """Record a running job's status, so that its end is reported even if it ends before the first look."""
     if memory.status or job.is_finished:
         return memory
@@ -480,7 +480,7 @@ class RememberedAlerts:
 
         If another guard has claimed it, return the seconds until that claim ends; if delivered, -1.
         """
-        index = _index(state.unsent, destination, record)
+        index = _index_of_alert(state.unsent, destination, record)
         if index is None:
             return state, -1.0
         entry, now_s = state.unsent[index], self._clock.now().timestamp()
@@ -493,7 +493,7 @@ class RememberedAlerts:
 
     def forget(self, destination: Destination, record: Record) -> None:
         def change(state: GuardState) -> tuple[GuardState, None]:
-            index = _index(state.unsent, destination, record)
+            index = _index_of_alert(state.unsent, destination, record)
             remaining = [entry for other, entry in enumerate(state.unsent) if other != index]
             return replace(state, unsent=remaining), None
 
@@ -505,7 +505,7 @@ def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
     return replace(state, unsent=unsent), None
 
 
-def _index(unsent: Sequence[Unsent], destination: Destination, record: Record) -> int | None:
+def _index_of_alert(unsent: Sequence[Unsent], destination: Destination, record: Record) -> int | None:
     """Return the index of an alert in ``unsent``; None if it has been delivered or dropped."""
     entries = enumerate(unsent)
     return next(

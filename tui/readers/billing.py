@@ -30,7 +30,7 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
     start = max(datetime(2026, 1, 1, tzinfo=UTC), midnight)  # the API rejects earlier days
     items: list[BilledItem] = []
     try:
-        for range_start, range_end in _ranges(start, now):
+        for range_start, range_end in _bill_ranges(start, now):
             usage = (await client.account.usage_summary(range_start, range_end)).training_usage
             items += usage.breakdown if usage is not None else ()
     except (ErrorAnswer, InvalidAnswer) as error:
@@ -42,19 +42,21 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
         if item.billable_resource.kind == TRAINING_JOB:
             by_job[item.billable_resource.id].append(item)
     jobs = {
-        job_id: amount for job_id, job_items in by_job.items() if (amount := _total(job_items)) is not None
+        job_id: amount
+        for job_id, job_items in by_job.items()
+        if (amount := _total_billed(job_items)) is not None
     }
     billed_of_deleted = [jobs[job_id] for job_id in jobs if by_job[job_id][-1].billable_resource.is_deleted]
     return Bill(start, jobs, total_billed(billed_of_deleted))
 
 
-def _ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+def _bill_ranges(start: datetime, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     while start < now:
         yield start, min(now, start + MAX_BILL_RANGE)
         start += MAX_BILL_RANGE
 
 
-def _total(items: list[BilledItem]) -> Billed | None:
+def _total_billed(items: list[BilledItem]) -> Billed | None:
     """Add up a job's items; None if they may overlap and have no amounts by day.
 
     The API does not document whether a range includes its last day, so a day in two ranges counts once.

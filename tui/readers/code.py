@@ -12,7 +12,7 @@ from api_client.client import TrainingClient
 from api_client.errors import ApiClientError, NotFound
 from api_client.models import TrainingJob
 from tui.analysis.differences import MAX_FILE_BYTES, Files, JobDifferences, LargeFile, code_differences
-from tui.readers.watcher import together
+from tui.readers.watcher import gather_or_cancel
 
 MAX_ARCHIVE_BYTES = 50_000_000
 
@@ -24,7 +24,7 @@ class NoCode(ApiClientError):
 async def read_differences(client: TrainingClient, before: TrainingJob, after: TrainingJob) -> JobDifferences:
     """Compare two jobs; if their code cannot be read, only their hardware. Raises RequestError."""
     try:
-        files = await together(read_code(client, before), read_code(client, after))
+        files = await gather_or_cancel(read_code(client, before), read_code(client, after))
     except NoCode as error:
         return JobDifferences(before, after, not_compared=str(error))
     return JobDifferences(before, after, await asyncio.to_thread(code_differences, *files))

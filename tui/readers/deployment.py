@@ -109,7 +109,7 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
     project_id = jobs[0].project_id if jobs else ""
     checkpoint_lists, files, secrets = await asyncio.gather(
         asyncio.gather(*(client.checkpoints.list(job.project_id, job.id) for job in jobs)),
-        asyncio.gather(*(_if_available(partial(_files, client, job)) for job in jobs)),
+        asyncio.gather(*(_if_available(partial(_checkpoint_files, client, job)) for job in jobs)),
         _if_available(lambda: _secrets(client, project_id)),
     )
     checkpoints = [
@@ -134,7 +134,7 @@ async def _jobs(
     return await client.jobs.search(project_id=project_id)
 
 
-async def _files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
+async def _checkpoint_files(client: TrainingClient, job: TrainingJob) -> tuple[CheckpointFile, ...] | None:
     files: list[CheckpointFile] = []
     async for file in client.checkpoints.files(job.project_id, job.id):
         # An incomplete list could wrongly disqualify a checkpoint. Without files, the server's own field
@@ -234,16 +234,18 @@ async def read_served(client: TrainingClient, deployment: Deployment) -> ServedM
     with suppress(ErrorAnswer, InvalidAnswer):
         config = (await client.models.config(deployment.model_id, deployment.id)).config
     checkpoints = served_checkpoints(config)
-    call = None
+    how_to_call = None
     if checkpoints:
-        call = calls_of(
+        how_to_call = calls_of(
             client.remote,
             deployment.model_id,
             deployment.id,
             checkpoints[0].name,
             is_whisper=serves_transcriptions(config),
         )
-    return ServedModel(checkpoints, await read_startups(client, deployment.model_id, deployment.id), call)
+    return ServedModel(
+        checkpoints, await read_startups(client, deployment.model_id, deployment.id), how_to_call
+    )
 
 
 async def read_startups(client: TrainingClient, model_id: str, deployment_id: str) -> tuple[Startup, ...]:

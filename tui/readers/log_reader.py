@@ -114,7 +114,7 @@ class LogReader:
                     return
         self.is_read = True
 
-    async def read_sample(self) -> None:
+    async def read_newest_then_older(self) -> None:
         """Read the newest lines, and the older lines unless they have been read."""
         await self.read_newest()
         await self.read_older()

@@ -112,9 +112,9 @@ class Timeline:
 
 MomentKind = Literal["checkpoint", "error", "finding"]
 SAME_ERROR_NS = 60 * NS_PER_S
-"""Errors this soon after the error of a moment are part of it: a crash logs many lines, on every node."""
+"""Errors within this time after an error get no moment: a crash logs many lines, on every node."""
 LINES_PER_CALL = 1000
-COPIES = 16
+MAX_COPIES = 16
 """Number of stored copies of a run's fold; with 500 ranks, a copy takes up to 10 MB."""
 
 
@@ -154,7 +154,7 @@ class RecordingIndex:
         self._copies: list[tuple[int, bytes]] = []
         """Pickled, compressed copies of the first pass, each with the arrival time of its last line (ns)."""
         self._store_copy()
-        self._next_copy = self._blocks_between = len(self._log.blocks.items) // COPIES + 1
+        self._next_copy = self._blocks_between = len(self._log.blocks.items) // MAX_COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
         self._moment_search = self._find_moments(Timeline(recording, settings))

@@ -101,8 +101,8 @@ class RecordedRun:
                     raise EOFError
                 if self._process is None:
                     self._process = _start_analysis()
-                    _send(self._process.stdin, (self._recording.path.absolute(), self._settings))
-                _send(self._process.stdin, (method, argument))
+                    _send_pickled(self._process.stdin, (self._recording.path.absolute(), self._settings))
+                _send_pickled(self._process.stdin, (method, argument))
                 assert self._process.stdout is not None
                 return pickle.load(self._process.stdout)
             except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
@@ -131,7 +131,7 @@ def _start_analysis() -> subprocess.Popen[bytes]:
     )
 
 
-def _send(stream: IO[bytes] | None, message: object) -> None:
+def _send_pickled(stream: IO[bytes] | None, message: object) -> None:
     assert stream is not None
     pickle.dump(message, stream)
     stream.flush()

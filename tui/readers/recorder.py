@@ -134,22 +134,22 @@ class Recorder:
     async def _documents(self) -> dict[str, Any]:
         """Read everything except log and metrics; leave out what the server refuses."""
         client, project_id, job_id = self.client, self.job.project_id, self.job.id
-        documents: dict[str, Any] = {MANIFEST: self._manifest(), JOB: _dump(self.job)}
-        with self._optional("project"):
-            documents[PROJECT] = _dump(await client.projects.get(project_id), "latest_job")
-        with self._optional("history"):
+        documents: dict[str, Any] = {MANIFEST: self._manifest(), JOB: _json_of(self.job)}
+        with self._optional_part("project"):
+            documents[PROJECT] = _json_of(await client.projects.get(project_id), "latest_job")
+        with self._optional_part("history"):
             queue = await client.jobs.queue_context(job_id)
             documents[QUEUE], documents[EVENTS] = (
-                _dump(queue, "events"),
-                [_dump(event) for event in queue.events],
+                _json_of(queue, "events"),
+                [_json_of(event) for event in queue.events],
             )
-        with self._optional("checkpoints"):
+        with self._optional_part("checkpoints"):
             documents[CHECKPOINTS] = [
-                _dump(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
+                _json_of(checkpoint) for checkpoint in await client.checkpoints.list(project_id, job_id)
             ]
             files = client.checkpoints.files(project_id, job_id)
             self._checkpoint_files = [file async for file in files][:20_000] if documents[CHECKPOINTS] else []
-            documents[CHECKPOINT_FILES] = [_dump(file, "url") for file in self._checkpoint_files]
+            documents[CHECKPOINT_FILES] = [_json_of(file, "url") for file in self._checkpoint_files]
         return documents
 
     async def _follow(self) -> None:
@@ -210,7 +210,7 @@ class Recorder:
             end = min(end, self.job.updated_at + timedelta(minutes=5))
         start = self._metrics_until or self._start_after(self._writer.metrics.newest_ns)
         step_s = 60 if has_many_nodes(self.job) else 30
-        with self._optional("metrics"):
+        with self._optional_part("metrics"):
             async for response in metrics_in_parts(self.client, self.job, start, end, step_s):
                 # A server may return samples outside the requested range.
                 rows = await asyncio.to_thread(rows_of, response, start, end)
@@ -237,7 +237,7 @@ class Recorder:
                 "adapter_config.json",
             ):
                 continue
-            with self._optional("files of checkpoints"), suppress(ValueError):
+            with self._optional_part("files of checkpoints"), suppress(ValueError):
                 content = await self.client.checkpoint_contents.read(
                     self.job.project_id, self.job.id, file, length=file.size_bytes
                 )
@@ -245,7 +245,7 @@ class Recorder:
                 self._writer.file(file, content)
 
     @contextmanager
-    def _optional(self, part: str) -> Iterator[None]:
+    def _optional_part(self, part: str) -> Iterator[None]:
         """Leave out a part that the server lacks or refuses; record a refusal in ``problems``."""
         try:
             yield
@@ -256,6 +256,6 @@ class Recorder:
                 self.problems[part] = str(error)
 
 
-def _dump(model: ApiModel, *excluded: str) -> dict[str, Any]:
+def _json_of(model: ApiModel, *excluded: str) -> dict[str, Any]:
     """Return an API object as JSON, with only the fields that the server sent."""
     return model.model_dump(mode="json", exclude_unset=True, exclude=set(excluded))

@@ -46,8 +46,8 @@ class Session:
 
     ``on_connection`` is called with each new state; if only the time of the last response changed, at most
     every ``REPORT_INTERVAL_S``. ``read_only_by`` names the setting that forbids changes, if any. For
-    recordings, ``replay`` takes the place of the server, and ``recorded`` returns the recordings' name and
-    the shown time as a text.
+    recordings, ``replay`` takes the place of the server, and ``recordings_label`` returns the
+    recordings' name and the shown time.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class Session:
         *,
         clock: Clock | None = None,
         replay: Replay | None = None,
-        recorded: Callable[[], str] | None = None,
+        recordings_label: Callable[[], str] | None = None,
         on_connection: Callable[[Connection], None] | None = None,
         read_only_by: str = "",
     ) -> None:
         self.remote = remote
         self.clock: Clock = clock or (SystemClock() if replay is None else replay.clock)
-        self.connection = self._reported_connection = Connection(recorded=recorded)
+        self.connection = self._reported_connection = Connection(recorded=recordings_label)
         self.on_connection = on_connection
         self._replay = replay
         self._read_only_by = read_only_by

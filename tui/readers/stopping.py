@@ -16,7 +16,7 @@ from tui.analysis.checkpoints.facts import sync_state
 from tui.analysis.checkpoints.unsaved import unsaved_words
 from tui.analysis.run.checkpoints import SavedKey, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.readers.watcher import RunWatcher, together
+from tui.readers.watcher import RunWatcher, gather_or_cancel
 
 UNSAVED_TIMEOUT_S = 1.5
 """How long the question whether to stop a run waits for the description of what would be lost."""
@@ -31,7 +31,9 @@ async def read_unsaved_words(client: TrainingClient, job: TrainingJob, run: RunS
         watcher = RunWatcher(client, job)
         with suppress(RequestError, TimeoutError):
             async with asyncio.timeout(UNSAVED_TIMEOUT_S):
-                await together(watcher.read_checkpoints(), watcher.read_history(), _read_price(watcher))
+                await gather_or_cancel(
+                    watcher.read_checkpoints(), watcher.read_history(), _read_price(watcher)
+                )
         snapshot = watcher.snapshot
         run = snapshot if run is None else replace(run, checkpoints=snapshot.checkpoints)
     return unsaved_words(run)

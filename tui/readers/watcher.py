@@ -1,7 +1,7 @@
 """Watch a run: read its parts (status, log, metrics …) on request, and combine them in a snapshot.
 
 The job screen reads each part as it changes (``tui.feeds.run``); Home, Compare, guards and summaries poll
-all parts together, and a command reads them once (``read_run``).
+all parts gather_or_cancel, and a command reads them once (``read_run``).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RunWatcher:
         self.progress = self._new_fold()
         self.log = LogReader(client, job, self.progress, start=since, on_log_progress=on_log_progress)
         self.health_metrics = HealthMetrics(client, job)
-        self.unread: dict[str, RequestError] = {}
+        self.read_errors: dict[str, RequestError] = {}
         """Errors of the last poll by part, such as "the log"; not for parts whose route the server lacks."""
         self._clock_offset = clock_offset
         self._checkpoints_polled_s = self._bill_read_s = -math.inf
@@ -124,8 +124,8 @@ class RunWatcher:
     ) -> None:
         """Poll all parts; the checkpoints only if last polled at least ``checkpoints_age_s`` ago.
 
-        The snapshot's ``failing`` and this object's ``unread`` name the parts that the server refused. Raises
-        RequestError if the log cannot be read, or the server does not respond.
+        The snapshot's ``failing`` and this object's ``read_errors`` name the parts that the server refused.
+        Raises RequestError if the log cannot be read, or the server does not respond.
         """
         clock = self.client.clock
         at, now_s = clock.now(), clock.monotonic()
@@ -134,7 +134,7 @@ class RunWatcher:
             reads.append(self._poll_part(METRICS, self._poll_metrics))
         if are_checkpoints_due := now_s - self._checkpoints_polled_s >= checkpoints_age_s:
             reads.append(self._poll_part(CHECKPOINTS, self.read_checkpoints))
-        await together(*reads)
+        await gather_or_cancel(*reads)
         if are_checkpoints_due:
             self._checkpoints_polled_s = now_s
         run = self.snapshot
@@ -156,10 +156,10 @@ class RunWatcher:
                 raise
             self.change(failing=self.snapshot.failing | {part})
             if not isinstance(error, NotFound):  # a server without the route has no such data
-                self.unread[part] = error
+                self.read_errors[part] = error
         else:
             self.change(failing=self.snapshot.failing - {part})
-            self.unread.pop(part, None)
+            self.read_errors.pop(part, None)
 
     async def _poll_metrics(self) -> None:
         await self.read_health_metrics()
@@ -284,7 +284,7 @@ async def kept_losses_of(
     return KeptLosses()
 
 
-async def together(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+async def gather_or_cancel(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
     """Run coroutines concurrently and return their results; the first error cancels the others."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
@@ -299,13 +299,13 @@ async def together(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
 class LoadedRun:
     """A run, with the number of lines and gaps in its log.
 
-    ``unread`` has the errors of the parts (except the log) that could not be read and that ``run`` lacks.
+    ``read_errors`` has, by part, the errors of the parts other than the log that ``run`` therefore lacks.
     """
 
     run: RunSnapshot
     line_count: int
     gap_count: int
-    unread: Mapping[str, RequestError] = field(default_factory=dict)
+    read_errors: Mapping[str, RequestError] = field(default_factory=dict)
 
 
 async def read_run(
@@ -324,16 +324,16 @@ async def read_run(
     ``prices`` are the ``listed_prices`` of the server. ``stream`` selects the source of progress
     (``ProgressFold.choose``). The metrics are read if ``with_health_metrics``, or if nothing else gives the
     number of nodes. Parts that a server does not have are left out; the errors of parts that it refuses are
-    in ``LoadedRun.unread``. The clocks are assumed to agree: a single response cannot distinguish a clock
-    offset from samples that have stopped. Raises RequestError.
+    in ``LoadedRun.read_errors``. The clocks are assumed to agree: a single response cannot distinguish a
+    clock offset from samples that have stopped. Raises RequestError.
     """
     watcher = RunWatcher(client, job, settings, since=since, on_log_progress=on_log_progress)
     log = watcher.log
     watcher.progress.choose(stream)
     watcher.change(price_per_minute=price_of(job, prices or {}, settings.prices))
     await watcher.poll(log.read_whole, with_metrics=with_health_metrics or not job.node_count)
-    unread = {part.removeprefix("the "): error for part, error in watcher.unread.items()}
-    return LoadedRun(watcher.snapshot, log.line_count, log.gap_count, unread)
+    read_errors = {part.removeprefix("the "): error for part, error in watcher.read_errors.items()}
+    return LoadedRun(watcher.snapshot, log.line_count, log.gap_count, read_errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ async def read_checked_run(
     if not checkpoints:
         return CheckedRun(watcher.snapshot)
     try:
-        await together(log.read_whole(max_lines), watcher.read_kept_losses())
+        await gather_or_cancel(log.read_whole(max_lines), watcher.read_kept_losses())
     except RequestError as error:
         return CheckedRun(watcher.snapshot, f"can't read the log: {error}")
     run = watcher.update(log_read=log.is_read)

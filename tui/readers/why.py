@@ -20,19 +20,19 @@ from tui.text.units import count
 class Evidence:
     """The lines that explain ``finding``; if it is None, the failure of the run.
 
-    ``unread`` has sentences that say which lines are missing.
+    ``missing_notes`` say which lines are missing.
     """
 
     finding: HealthFinding | None
     lines: Sequence[LogLine]
-    unread: Sequence[str] = ()
+    missing_notes: Sequence[str] = ()
 
     async def explain(self, run: RunSnapshot) -> Explanation:
         """Explain the finding, or its newer version in ``run``, from these lines."""
         newest_findings = {finding.key: finding for finding in run.findings}
         finding = self.finding and newest_findings.get(self.finding.key, self.finding)
         explanation = await asyncio.to_thread(explain, run, finding, self.lines)
-        return replace(explanation, facts=(*explanation.facts, *self.unread))
+        return replace(explanation, facts=(*explanation.facts, *self.missing_notes))
 
 
 async def read_explanation(
@@ -47,14 +47,14 @@ async def read_evidence(client: TrainingClient, run: RunSnapshot, finding: Healt
     """Read the log lines that explain ``finding``; if it is None, the run's failure. Raises RequestError."""
     start, end = explained_range(run, finding)
     lines: list[LogLine] = []
-    unread_notes: list[str] = []
+    missing_notes: list[str] = []
     history = client.logs.history(run.job.project_id, run.job.id, start=start, end=end, newest_first=True)
     async with aclosing(history) as batches:
         async for batch in batches:
             lines += reversed([entry for entry in batch.entries if isinstance(entry, LogLine)])
             if any(isinstance(entry, LogGap) for entry in batch.entries):
-                unread_notes = ["part of the log could not be read"]
+                missing_notes = ["part of the log could not be read"]
             if len(lines) >= MAX_LINES:
-                unread_notes.append(f"only the newest {count(MAX_LINES)} log lines were read")
+                missing_notes.append(f"only the newest {count(MAX_LINES)} log lines were read")
                 break
-    return Evidence(finding, lines[:MAX_LINES][::-1], unread_notes)
+    return Evidence(finding, lines[:MAX_LINES][::-1], missing_notes)

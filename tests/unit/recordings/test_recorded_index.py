@@ -80,7 +80,7 @@ def test_a_moment_takes_only_the_lines_after_the_copy_before_it(
         monkeypatch.setattr(recording.log, "arriving", counted)
         for seconds in (1060.0, 3000.0, 2000.0):
             assert index.progress_at(recording.now_ns(at(seconds))) is not None
-            assert 0 < sum(counts) <= 2 * len(LINES) / recorded_index.COPIES
+            assert 0 < sum(counts) <= 2 * len(LINES) / recorded_index.MAX_COPIES
             counts.clear()
 
 

@@ -59,7 +59,7 @@ def open_file(
         from tui.readers.recorded_runs import OpenRecordings
 
         with OpenRecordings(recordings, replay) as opened:
-            run_dashboard(replay.remote, job_id=job_id, settings=loaded, recorded=opened)
+            run_dashboard(replay.remote, job_id=job_id, settings=loaded, recordings=opened)
 
 
 def _refuse_duplicate_jobs(recordings: Sequence[Recording]) -> None:

@@ -42,7 +42,7 @@ from tui.commands.support.output import (
 )
 from tui.commands.support.remotes import configuration_if_any, run_settings
 from tui.commands.support.session import client_command
-from tui.guard.conditions import causes, check_deadline, deadline, dollars
+from tui.guard.conditions import check_deadline, parse_deadline, parse_dollars, stop_causes
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules, resumable_statuses
 from tui.guard.watch import Guard, NotResumed, RememberedAlerts, Reporting, sending
@@ -94,14 +94,14 @@ _rules = combined(
     click.option(
         "--budget",
         "budget_usd",
-        callback=_parser_callback(dollars),
+        callback=_parser_callback(parse_dollars),
         metavar="200usd",
         help="Stop a run that has cost this much.",
     ),
     click.option(
         "--until",
         metavar="TIME",
-        callback=_parser_callback(lambda typed: deadline(typed, datetime.now(UTC))),
+        callback=_parser_callback(lambda typed: parse_deadline(typed, datetime.now(UTC))),
         help="Stop the runs at 06:00, at a date and time, or 8h from now.",
     ),
     click.option(
@@ -366,7 +366,7 @@ def _print(output: Output, alert: Alert) -> None:
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops each on stalled, a budget of $200.00 and 2026-11-28 06:00``."""
     stop_text = "nothing is stopped"
-    if causes_text := causes(rules):
+    if causes_text := stop_causes(rules):
         condition = ", after its next checkpoint" if rules.after_checkpoint else ""
         stop_text = f"{'would stop' if rules.dry_run else 'stops'} each on {causes_text}{condition}"
     return f"watching {counted(len(jobs), 'run')}; {stop_text}; only as long as this command runs"

@@ -142,7 +142,7 @@ def _counts_text(verdicts: Sequence[str]) -> str:
 def _exit_code(reading: LoadedRun) -> ExitCode:
     if reading.run.job.is_finished:
         return outcome_exit_code(reading.run.job.current_status)
-    unread = (explain(error)[1] for error in reading.unread.values())
+    unread = (explain(error)[1] for error in reading.read_errors.values())
     return EXIT_CODE_OF_SEVERITY.get(_verdict(reading)) or worst(unread)
 
 
@@ -166,7 +166,7 @@ def _health_record(reading: LoadedRun) -> dict[str, Any]:
         "current_status": job.current_status,
         "verdict": _verdict(reading),
         "log_gaps": reading.gap_count,
-        "unread": sorted(reading.unread),
+        "unread": sorted(reading.read_errors),
         "findings": [
             finding_record(finding)
             | {

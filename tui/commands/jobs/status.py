@@ -198,7 +198,7 @@ async def _read_run(
             await watcher.poll(watcher.log.read_newest)
             await watcher.check()
             if reads_whole_log or is_stuck(judged_as_read().findings):
-                await watcher.poll(watcher.log.read_sample)
+                await watcher.poll(watcher.log.read_newest_then_older)
                 await watcher.check()
     left_s = judged_as_read().left_s  # None for a run that may be stuck
     return watcher.snapshot, left_s[1] if left_s is not None else None

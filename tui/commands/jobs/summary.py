@@ -31,7 +31,7 @@ from tui.commands.support.run_reading import read_with_line
 from tui.commands.support.session import client_command
 from tui.readers.log_reader import OnLogProgress
 from tui.readers.session import listed_prices
-from tui.readers.watcher import RunWatcher, together
+from tui.readers.watcher import RunWatcher, gather_or_cancel
 from tui.readers.why import read_explanation
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.sanitize import sanitize, sanitize_multiline
@@ -244,7 +244,7 @@ class SummaryReader:
         """Read new status, log, metrics, checkpoints and cost, and return the judged run."""
         watcher = self._watcher
         await watcher.read_status()
-        await together(watcher.poll(watcher.log.read_new), watcher.read_price(), watcher.read_bill())
+        await gather_or_cancel(watcher.poll(watcher.log.read_new), watcher.read_price(), watcher.read_bill())
         await watcher.read_kept_losses()
         await watcher.check()
         await watcher.check_checkpoints()
@@ -256,7 +256,7 @@ class SummaryReader:
             return ""
         client = self._client
         try:
-            jobs, capacity = await together(
+            jobs, capacity = await gather_or_cancel(
                 client.jobs.search(statuses=sorted(RUNNABLE_STATUSES)), client.capacity.get()
             )
         except RequestError:
@@ -271,7 +271,7 @@ class SummaryReader:
             explanations,
             self._watcher.log.newest,
             gap_count=self._watcher.log.gap_count,
-            unread=list(self._watcher.unread),
+            unread=list(self._watcher.read_errors),
             queue=await self._read_queue(),
             command=self._client.remote.command_line,
         )

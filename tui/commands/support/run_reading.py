@@ -42,7 +42,7 @@ async def read_with_line(
         )
     if loaded_run.gap_count:
         output.remark(f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read")
-    for data_name, error in loaded_run.unread.items():
+    for data_name, error in loaded_run.read_errors.items():
         output.remark(f"the {data_name} of {job.id} could not be read: {error}")
     return loaded_run
 
