@@ -40,7 +40,7 @@ from tui.settings.remembered import ThemeState
 from tui.text.sanitize import MAX_WRAPPED_LENGTH
 from tui.widgets.tones import Recolored
 
-BEFORE_KEYS = "  "
+KEYS_SEPARATOR = "  "
 """Separator between the name of an action and its keys."""
 
 
@@ -49,7 +49,7 @@ class ActionProvider(SystemCommandsProvider):
 
     async def discover(self) -> Hits:
         for name, help_text, run, _ in self.app.get_system_commands(self.screen):
-            label, _, keys = name.partition(BEFORE_KEYS)
+            label, _, keys = name.partition(KEYS_SEPARATOR)
             yield DiscoveryHit(_row(Content(label), help_text, keys), run, text=name)
 
     async def search(self, query: str) -> Hits:
@@ -59,7 +59,7 @@ class ActionProvider(SystemCommandsProvider):
             score = matcher.match(name)
             if query_words and all(word in help_text.casefold() for word in query_words):
                 score = max(score, 0.5)  # below names that begin with the words
-            label, _, keys = name.partition(BEFORE_KEYS)
+            label, _, keys = name.partition(KEYS_SEPARATOR)
             if score > 0:
                 yield Hit(score, _row(matcher.highlight(label), help_text, keys), run, text=name)
 
@@ -211,7 +211,7 @@ def action_commands(
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
-        title = f"{action.label[:1].upper()}{action.label[1:]}{BEFORE_KEYS}{key_signs(keys_of(action, keys))}"
+        title = f"{action.label[:1].upper()}{action.label[1:]}{KEYS_SEPARATOR}{key_signs(keys_of(action, keys))}"
         sentence = action.sentence(read_only=read_only)
         yield SystemCommand(title, sentence, partial(run, action.call))
 

@@ -207,7 +207,8 @@ class BtTuiApp(BaseApp):
         if stop_count := self.jobs.stopper.planned_count:
             from tui.screens.dialogs import stop_words
 
-            self.notify(f"{stop_words(stop_count)}: the dashboard must stay here for it.", severity="warning")
+            text = f"{stop_words(stop_count)}: until then, the dashboard must stay on this remote."
+            self.notify(text, severity="warning")
         return not downloads and not stop_count
 
     async def continue_with(self, session: Session) -> None:

@@ -44,12 +44,13 @@ def stored_health(server: str, job_ids: Collection[str], now_s: float) -> dict[s
 
 def store_health(server: str, jobs: Mapping[str, StoredHealth], now_s: float) -> None:
     """Store the health of jobs, unless newer health is stored or the file cannot be written at once."""
-    added = {f"{server} {job_id}": health for job_id, health in jobs.items()}
+    new_health = {f"{server} {job_id}": health for job_id, health in jobs.items()}
 
     def merged(before: _HealthFile) -> _HealthFile:
         recent = {key: health for key, health in before.jobs.items() if _is_recent(health, now_s)}
-        newer = {key: recent[key] for key in recent.keys() & added if recent[key].at_s > added[key].at_s}
-        return _HealthFile(recent | added | newer)
+        shared_keys = recent.keys() & new_health
+        newer = {key: recent[key] for key in shared_keys if recent[key].at_s > new_health[key].at_s}
+        return _HealthFile(recent | new_health | newer)
 
     with suppress(OSError):
         change_state(state_path(FILE_NAME), _HealthFile, merged, wait_s=0.0)
