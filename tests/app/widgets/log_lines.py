@@ -28,7 +28,7 @@ def finish(model: LogModel) -> None:
 
 def match_count(search: LogSearch) -> int:
     """The number of matches in all lines that pass, searched in the shortest slices."""
-    while not search.count(lambda: False):
+    while not search.search_blocks(lambda: False):
         pass
     return search.total
 

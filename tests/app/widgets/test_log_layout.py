@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Span
 
 from tui.text.sanitize import sanitize_whole
-from tui.widgets.log_view.renderer import SHOWN_CHARACTERS, message_rows as styled_rows, styled_spans
+from tui.widgets.log_view.renderer import MAX_MESSAGE_LENGTH, message_rows as styled_rows, styled_spans
 
 
 def message_rows(message: str, cells: int | None, *, pretty: bool = False) -> tuple[str, ...]:
@@ -41,9 +41,9 @@ def test_a_message_of_several_lines_takes_several_rows_and_a_progress_bar_shows_
 
 def test_a_huge_line_is_cut_and_says_by_how_much() -> None:
     rows = message_rows("x" * 1_000_000, 100)
-    assert len(rows) <= SHOWN_CHARACTERS / 100 + 2
-    assert rows[-1].endswith(f"{1_000_000 - SHOWN_CHARACTERS:,} more characters")
-    assert len(message_rows("\n" * 1_000_000 + "end", None)) <= SHOWN_CHARACTERS + 1
+    assert len(rows) <= MAX_MESSAGE_LENGTH / 100 + 2
+    assert rows[-1].endswith(f"{1_000_000 - MAX_MESSAGE_LENGTH:,} more characters")
+    assert len(message_rows("\n" * 1_000_000 + "end", None)) <= MAX_MESSAGE_LENGTH + 1
 
 
 def test_the_jobs_colours_stay_with_their_words_where_lines_wrap() -> None:

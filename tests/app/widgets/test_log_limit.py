@@ -15,7 +15,7 @@ from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.log_view.model import LogModel
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.store import LINE_BYTES, LogStore
+from tui.widgets.log_view.store import MAX_BYTES_PER_LINE, LogStore
 
 LIMIT = 256
 BATCH = 100
@@ -53,8 +53,8 @@ def test_the_oldest_lines_leave_and_all_others_are_found_and_filtered() -> None:
 
 def test_lines_of_any_length_take_no_more_memory_than_the_limit() -> None:
     store = LogStore(LIMIT)
-    fill(store, [line(number, "x" * 10 * LINE_BYTES) for number in range(LIMIT)])
-    assert sum(len(block.data) for block in store.blocks) <= LIMIT * LINE_BYTES
+    fill(store, [line(number, "x" * 10 * MAX_BYTES_PER_LINE) for number in range(LIMIT)])
+    assert sum(len(block.data) for block in store.blocks) <= LIMIT * MAX_BYTES_PER_LINE
     assert store.dropped > LIMIT * 8 // 10
 
 

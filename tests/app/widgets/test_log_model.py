@@ -216,14 +216,16 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         assert [self.store.entry(key) for key in self.store.bookmarks] == marked
 
     def folds_hide_lines_from_sight_only(self) -> None:
-        parts = self.model.rows.parts
+        per_block = self.model.rows.per_block
         seen: list[LineKey] = []
         for row in range(len(self.model)):
-            part, index = self.model.rows.part(row)
-            fold = part.fold_at(index)
-            folded = fold.lines if fold is not None and not fold.is_open else [part.block.serials[index]]
-            seen += map(part.key, folded)
-        assert sorted(seen) == [part.block.key(index) for part in parts for index in part.passing]
+            block_rows, index = self.model.rows.locate(row)
+            fold = block_rows.fold_at(index)
+            folded = (
+                fold.serials if fold is not None and not fold.is_open else [block_rows.block.serials[index]]
+            )
+            seen += map(block_rows.key, folded)
+        assert sorted(seen) == [rows.block.key(index) for rows in per_block for index in rows.passing]
 
 
 def is_error(entry: LogEntry) -> bool:

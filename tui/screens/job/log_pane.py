@@ -393,7 +393,7 @@ class LogPane(MountsWithChildren, Vertical):
         self._state.pattern, self._state.match = pattern, None
         self.searching = pattern is not None
         for view in self.columns.views:
-            view.find(pattern if view is self.view else None, moves=moves)
+            view.find(pattern if view is self.view else None, goes_to_match=moves)
         self.show_log_status()
 
     @on(MatchChanged)

@@ -1,1 +1,1 @@
-"""The log view: all lines are kept cheaply, and only the visible ones are laid out and styled."""
+"""The log view: stores all lines compactly, and lays out and styles only the lines on the screen."""

@@ -1,4 +1,4 @@
-"""Collapse related lines of a block into one row: tracebacks, progress bars, repeats."""
+"""Collapse related lines of a block into one row: a traceback, a progress bar, a repeated line."""
 
 from __future__ import annotations
 
@@ -17,51 +17,57 @@ FoldKind = Literal["traceback", "progress", "repeat"]
 
 @dataclass(slots=True, eq=False)
 class Fold:
-    """Lines of one block that are shown as one row, identified by their serials.
+    """Lines of one block that are shown as one row. Lines are identified by their serials.
 
     Attributes:
-        anchor: The line at whose position it is shown.
-        shown: The line whose text is shown: a progress bar's last state, the exception.
+        anchor: The line at whose position the row is shown.
+        text_serial: The line whose text is shown, such as the last state of a progress bar or the exception.
+        serials: All lines of the fold.
+        is_open: True if every line is shown in a row of its own.
     """
 
     kind: FoldKind
     anchor: int
-    shown: int
-    lines: array[int]
+    text_serial: int
+    serials: array[int]
     is_open: bool = False
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.serials)
 
 
 REPEAT_WINDOW_NS = 10_000_000_000
-"""Identical lines from several ranks within this time are folded."""
+"""Identical lines that arrive within this time, usually from several ranks, are folded."""
 
 
 FoldLine = tuple[int, int, str | None, str]
-"""Serial, time in epoch nanoseconds, node and message of a line."""
+"""A line as the fold detector reads it: serial, time in epoch nanoseconds, node and message."""
 
 
 FoldKey = tuple[FoldKind, str | None, str]
-"""Kind, node, and the key of a fold among those: a traceback's lane, a progress bar's or repeat's text."""
+"""Identifies an unfinished fold: its kind, its node, and a text.
+
+The text distinguishes folds of one kind and node: the lane of a traceback, else what its lines share.
+"""
 
 
 class FoldDetector:
-    """Folds related lines as they are read in order; keeps the state of unfinished folds."""
+    """Adds related lines to folds as it reads them in order; remembers the folds that may still grow."""
 
     def __init__(self, options: LogOptions, folds: list[Fold]) -> None:
         self._folds_tracebacks, self._folds_progress, self._folds_repeats = options.folds
         self._folds = folds
         self._tracebacks: dict[str | None, TracebackReader] = {}
         self._unfinished: defaultdict[FoldKind, dict[FoldKey, tuple[Fold | int, float]]] = defaultdict(dict)
-        """Folds that may still grow, by kind and key; a single line, not a fold yet, is its serial.
+        """By kind and key: a fold that may still grow, or the serial of a line that may begin a fold.
 
-        The number is what the next line is compared with: a bar's last state, the time of the first repeat.
-        Each kind has a limit of its own, because most long lines may begin a repeat and would evict a bar.
+        The number is compared with the next line: the progress of a bar, or the time of the first repeat.
+        The number of entries is limited for each kind, because nearly every long line may begin a repeat, and
+        would otherwise evict the progress bars.
         """
 
     def read(self, lines: Sequence[FoldLine], *, may_move: bool) -> None:
-        """Fold the next lines; with ``may_move``, progress bars move to the position of their newest line."""
+        """Fold the next lines; with ``may_move``, a progress bar moves to the position of its newest line."""
         texts = [text for _, _, _, text in lines]
         keys = banner_keys(texts) if self._folds_repeats else texts
         for (serial, time_ns, replica, text), key in zip(lines, keys, strict=True):
@@ -86,17 +92,17 @@ class FoldDetector:
             return True
         fold = self._extend_fold(key, serial, 0)
         if traceback_line.part is TracebackPart.END:
-            fold.shown = serial
+            fold.text_serial = serial
         return True
 
     def _fold_progress_line(self, serial: int, key: FoldKey, done: float, may_move: bool) -> None:
         bar = self._unfinished["progress"].get(key)
-        # A bar that falls below half of its last state has restarted; ranks differ by less than that.
+        # A bar that falls below half of its last state has restarted: the bars of two ranks differ by less.
         if bar is None or done < 0.5 * bar[1]:
             self._begin_fold(key, serial, done)
             return
         fold = self._extend_fold(key, serial, done)
-        fold.shown = serial
+        fold.text_serial = serial
         if may_move and not fold.is_open:
             fold.anchor = serial
 
@@ -109,18 +115,18 @@ class FoldDetector:
 
     def _begin_fold(self, key: FoldKey, serial: int, number: float) -> None:
         unfinished = self._unfinished[key[0]]
-        unfinished.pop(key, None)  # reinsert as the newest entry
+        unfinished.pop(key, None)  # so that the key is inserted as the newest entry
         if len(unfinished) >= 512:
-            del unfinished[next(iter(unfinished))]  # so that memory stays bounded
+            del unfinished[next(iter(unfinished))]  # the oldest entry, so that memory stays bounded
         unfinished[key] = serial, number
 
     def _extend_fold(self, key: FoldKey, serial: int, number: float) -> Fold:
-        """Add a line to an unfinished fold; the second line of a key creates it."""
+        """Add a line to the unfinished fold of a key; the second line of a key creates the fold."""
         unfinished = self._unfinished[key[0]]
         fold, _ = unfinished[key]
         if isinstance(fold, int):
             fold = Fold(key[0], fold, fold, array("i", [fold]))
             self._folds.append(fold)
-        fold.lines.append(serial)
+        fold.serials.append(serial)
         unfinished[key] = fold, number
         return fold

@@ -1,4 +1,4 @@
-"""Stored lines: their keys, the attributes that many of them share, and blocks of them as columns."""
+"""How lines are stored: their keys, a table of the attributes that many lines share, and blocks of lines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tui.analysis.logs.levels import RANKS, level_of
 
 
 class LineKey(NamedTuple):
-    """Identifies a line for as long as it is stored. Keys sort as the lines do; none ever changes.
+    """Identifies a line while it is stored. Keys sort in the order of the lines; a line's key never changes.
 
     Attributes:
-        serial: Order of arrival among all lines; lines prepended from history count down.
+        serial: Number of the line in order of arrival; lines prepended from history have negative numbers.
     """
 
     time_ns: int
@@ -24,28 +24,35 @@ class LineKey(NamedTuple):
 
 
 class LineAttributes(NamedTuple):
-    """Attributes shared by many lines.
+    """Attributes that many lines share, so that they are stored once.
 
     Attributes:
         level: Level as sent by the server.
-        shown_level: The server's level normalized, else the detected one; empty for none.
+        late: True if newer lines arrived before.
+        display_level: The server's level, normalized, else the level detected in the message; may be empty.
     """
 
     replica: str | None
     level: str | None
     late: bool
-    shown_level: str
+    display_level: str
 
     @property
-    def rank(self) -> int:
-        return RANKS[self.shown_level]
+    def level_rank(self) -> int:
+        return RANKS[self.display_level]
 
 
 Attributes = LineAttributes | LogGap
 
 
 class AttributeTable:
-    """Two-way mapping between codes and shared attributes or gap markers."""
+    """Assigns a code to each combination of attributes, and to each gap marker.
+
+    Attributes:
+        attributes: The attributes or gap marker of each code.
+        error_codes: Codes of attributes whose level is ERROR or higher.
+        gap_codes: Codes of gap markers.
+    """
 
     def __init__(self) -> None:
         self.attributes: list[Attributes] = []
@@ -64,7 +71,7 @@ class AttributeTable:
         ]
 
     def code(self, key: tuple[str | None, str | None, bool, str] | LogGap) -> int:
-        """Return the code of these attributes; it takes a plain tuple, which is faster to create per line."""
+        """Return the code of these attributes, given as a plain tuple: faster to create than an object."""
         code = self._codes.get(key)
         if code is None:
             attributes = key if isinstance(key, LogGap) else LineAttributes(*key)
@@ -72,47 +79,48 @@ class AttributeTable:
             self.attributes.append(attributes)
             if isinstance(attributes, LogGap):
                 self.gap_codes.add(code)
-            elif attributes.rank >= RANKS["ERROR"]:
+            elif attributes.level_rank >= RANKS["ERROR"]:
                 self.error_codes.add(code)
         return code
 
 
 BLOCK_LINES = 2048
-"""Lines of a full block: few enough to search or modify one in a millisecond."""
+"""Number of lines of a full block: few enough to search or modify the block within a millisecond."""
 
 SEPARATOR = "\n"
-"""Ends each message of a block. Messages may contain it too, so offsets are stored."""
+"""Ends each message in a block's text. A message may contain it too, so the offsets are stored as well."""
 
 
 class Block:
-    """Lines in the order of their keys: times, serials, codes of shared attributes, and texts.
+    """A part of the log: lines in the order of their keys, stored in columns.
 
-    Texts are one UTF-8 string, which takes half the memory of many, is searched at memory speed, and leaves
-    the garbage collector nothing to visit. Lone surrogates survive.
+    The messages are one UTF-8 string: it takes half the memory of separate strings, is fast to search, and is
+    a single object for the garbage collector. Lone surrogates are preserved.
 
     Attributes:
-        stamps: Epoch nanoseconds, ascending.
-        serials: Order of arrival; stamps and serials are the lines' keys.
-        codes: Shared attributes of the lines, as codes of an ``AttributeTable``.
-        code_set: All codes; may include extra ones after lines were removed.
+        times_ns: Times of the lines in epoch nanoseconds, ascending.
+        serials: Serials of the lines; a line's time and serial are its key.
+        codes: Codes of the lines' attributes in an ``AttributeTable``.
+        code_set: The codes that occur in ``codes``; after lines were removed, it may have more.
         data: All messages, each followed by ``SEPARATOR``.
         version: Increases when lines are inserted or removed, but not when lines are appended.
+        has_escapes: True if a message contains an escape character.
     """
 
     __slots__ = (
-        *("_offsets", "code_set", "codes", "data", "request_ids", "serials", "stamps", "version"),
+        *("_offsets", "code_set", "codes", "data", "request_ids", "serials", "times_ns", "version"),
         *("has_escapes", "is_ascii"),
     )
 
     def __init__(self) -> None:
         self.code_set: set[int] = set()
         self.request_ids: dict[int, str] = {}
-        """By serial, for the few lines that have one."""
+        """Request IDs by serial, for the few lines that have a request ID."""
         self.version = 0
         self._clear()
 
     def _clear(self) -> None:
-        self.stamps: array[int] = array("q")
+        self.times_ns: array[int] = array("q")
         self.serials: array[int] = array("i")
         self.codes: array[int] = array("I")
         self.data = b""
@@ -122,19 +130,19 @@ class Block:
     # Queries
 
     def __len__(self) -> int:
-        return len(self.stamps)
+        return len(self.times_ns)
 
     @property
-    def last(self) -> LineKey:
+    def last_key(self) -> LineKey:
         return self.key(-1)
 
     def key(self, index: int) -> LineKey:
-        return LineKey(self.stamps[index], self.serials[index])
+        return LineKey(self.times_ns[index], self.serials[index])
 
     def index(self, key: LineKey) -> int:
-        """Return the index of the first line with this key or a greater one."""
-        low = bisect_left(self.stamps, key.time_ns)
-        high = bisect_right(self.stamps, key.time_ns, low)
+        """Return the index of the first line whose key is not less than ``key``."""
+        low = bisect_left(self.times_ns, key.time_ns)
+        high = bisect_right(self.times_ns, key.time_ns, low)
         return bisect_left(self.serials, key.serial, low, high)
 
     def text(self, index: int) -> str:
@@ -142,24 +150,24 @@ class Block:
         return self.data[begin:end].decode("utf-8", "surrogatepass")
 
     def texts(self, low: int, high: int) -> list[str]:
-        """Return the messages from `low` up to `high`, exclusive."""
+        """Return the messages of the lines from ``low`` up to but not including ``high``."""
         data = self.data[self._offsets[low] : self._offsets[high]]
         texts = data.decode("utf-8", "surrogatepass").split(SEPARATOR)[:-1]
-        # Some message may contain the separator.
+        # If there are too many texts, a message contains the separator: use the offsets.
         return texts if len(texts) == high - low else list(map(self.text, range(low, high)))
 
-    def index_at(self, position: int) -> int:
-        """Return the index of the line that contains an offset into ``data``."""
-        return bisect_right(self._offsets, position) - 1
+    def line_at_offset(self, offset: int) -> int:
+        """Return the index of the line whose message contains an offset in ``data``."""
+        return bisect_right(self._offsets, offset) - 1
 
-    def begin_of(self, index: int) -> int:
-        """Return the offset of a line in ``data``; one past the last line gives the end."""
+    def offset_of(self, index: int) -> int:
+        """Return where a line's message begins in ``data``; for ``len(self)``, the length of ``data``."""
         return self._offsets[index]
 
     # Changes
 
     def extend(self, entries: Sequence[LogEntry], codes: Sequence[int], first_serial: int) -> None:
-        """Append entries that sort after all others, with their codes and serials from `first_serial` on."""
+        """Append entries that sort after all others; their serials count up from ``first_serial``."""
         serials = range(first_serial, first_serial + len(entries))
         self.code_set.update(codes)
         self.request_ids |= {
@@ -171,41 +179,41 @@ class Block:
         self._append(map(stamp_ns, entries), serials, codes, texts)
 
     def _append(
-        self, stamps: Iterable[int], serials: Iterable[int], codes: Iterable[int], texts: Iterable[str]
+        self, times_ns: Iterable[int], serials: Iterable[int], codes: Iterable[int], texts: Iterable[str]
     ) -> None:
-        self.stamps.extend(stamps)
+        self.times_ns.extend(times_ns)
         self.serials.extend(serials)
         self.codes.extend(codes)
-        pieces = [f"{text}{SEPARATOR}".encode("utf-8", "surrogatepass") for text in texts]
-        added = b"".join(pieces)
-        self._offsets.extend(islice(accumulate(map(len, pieces), initial=len(self.data)), 1, None))
-        self.data += added
-        self.has_escapes = self.has_escapes or b"\x1b" in added
-        self.is_ascii = self.is_ascii and added.isascii()
+        messages = [f"{text}{SEPARATOR}".encode("utf-8", "surrogatepass") for text in texts]
+        new_data = b"".join(messages)
+        self._offsets.extend(islice(accumulate(map(len, messages), initial=len(self.data)), 1, None))
+        self.data += new_data
+        self.has_escapes = self.has_escapes or b"\x1b" in new_data
+        self.is_ascii = self.is_ascii and new_data.isascii()
 
     def merge(self, other: Block) -> None:
         """Insert the lines of another block."""
         self.code_set |= other.code_set
         self.request_ids |= other.request_ids
-        self._replace_lines(sorted([*self._lines(0, len(self)), *other._lines(0, len(other))]))
+        self._set_lines(sorted([*self._lines(0, len(self)), *other._lines(0, len(other))]))
 
     def remove(self, index: int) -> None:
         lines = self._lines(0, len(self))
         del lines[index]
-        self._replace_lines(lines)
+        self._set_lines(lines)
 
-    def part(self, low: int, high: int) -> Block:
-        """Return a new block of the lines from `low` up to `high`, exclusive, or up to the end."""
+    def copy_range(self, low: int, high: int) -> Block:
+        """Return a new block with the lines from ``low`` up to but not including ``high``."""
         block = Block()
         block.code_set, block.request_ids = set(self.code_set), self.request_ids
-        block._replace_lines(self._lines(low, min(high, len(self))))
+        block._set_lines(self._lines(low, min(high, len(self))))
         return block
 
     def _lines(self, low: int, high: int) -> list[tuple[int, int, int, str]]:
-        columns = self.stamps[low:high], self.serials[low:high], self.codes[low:high]
+        columns = self.times_ns[low:high], self.serials[low:high], self.codes[low:high]
         return list(zip(*columns, self.texts(low, high), strict=True))
 
-    def _replace_lines(self, lines: Sequence[tuple[int, int, int, str]]) -> None:
+    def _set_lines(self, lines: Sequence[tuple[int, int, int, str]]) -> None:
         self._clear()
         self.version += 1
         if lines:

@@ -1,4 +1,4 @@
-"""State of a log view: rows, position, cursor and selection; everything but the screen."""
+"""State of a log view that does not depend on the screen: rows, scroll position, cursor and selection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BEFORE_ALL = LineKey(-(1 << 63), 0)
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScrollPosition:
-    """A screen line: index of a row, and the line within it.
+    """A screen line, as the number of a row and the number of a screen line within the row.
 
-    With it, scrolling only lays out visible rows, and no table of all row heights is needed.
+    Counting all screen lines instead would need the height of every row, so the layout of the whole log.
     """
 
     row: int = 0
@@ -28,9 +28,9 @@ class ScrollPosition:
 
 
 class LogModel:
-    """The rows of a view of a store, and positions such as the cursor, which stay on their lines.
+    """The rows of a log view, and its positions: cursor, selection, top of the screen, search match.
 
-    Positions are keys of lines, so that filters, folds and lines added anywhere don't affect them.
+    A position is the key of a line, so it stays on its line when rows are filtered, folded or added.
     """
 
     def __init__(
@@ -42,28 +42,35 @@ class LogModel:
         self.store = store
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
-        self.match: LineKey | None = None  # of a search
+        self.match: LineKey | None = None
+        """The current match of the search."""
         self._changed = changed
         self._following = True
         self._last_seen = _BEFORE_ALL
+        """The newest line when following stopped; lines after it count as unseen."""
         self._top, self._top_line = _BEFORE_ALL, 0
-        self.mark: LineKey | None = None  # start of the selection
-        self._pretty: set[LineKey] = set()
+        self.selection_start: LineKey | None = None
+        """The other end of the selection than the cursor; None if nothing is selected."""
+        self._expanded: set[LineKey] = set()
+        """Lines whose JSON object or Python dict is shown over several rows."""
         store.subscribe(self)
 
     def lines_changed(self) -> None:
-        """Update the rows after the store changed; the rows of new blocks need ``build``."""
+        """Update rows and positions after the store changed; the rows of new blocks need ``rows.build``."""
         self.rows.sync(may_move=self._following)
-        self.cursor, self.mark = self._remaining(self.cursor), self._remaining(self.mark)
-        self.match = self._remaining(self.match)
+        self.cursor = self._existing_key(self.cursor)
+        self.selection_start = self._existing_key(self.selection_start)
+        self.match = self._existing_key(self.match)
         if not len(self.store):
             self._last_seen = _BEFORE_ALL
         self._changed()
 
-    def _remaining(self, key: LineKey | None) -> LineKey | None:
-        """Return the key, or that of the next line if its line was dropped or its gap was filled."""
-        at, index = (0, 0) if key is None else self.store.position(key)
-        return None if key is None or at == len(self.store.blocks) else self.store.blocks[at].key(index)
+    def _existing_key(self, key: LineKey | None) -> LineKey | None:
+        """Return a key; if its line was dropped or its gap was filled, the key of the next line."""
+        if key is None:
+            return None
+        number, index = self.store.position(key)
+        return None if number == len(self.store.blocks) else self.store.blocks[number].key(index)
 
     # Options
 
@@ -73,7 +80,7 @@ class LogModel:
 
     @options.setter
     def options(self, options: LogOptions) -> None:
-        """Change what is shown; if lines must be filtered or folded again, call ``rows.build`` until True."""
+        """Change filters, folds and display; afterwards, call ``rows.build`` until it returns True."""
         before = self.rows.options
         if (options.filters, options.folds) != (before.filters, before.folds):
             self.rows.set_options(options)
@@ -81,27 +88,26 @@ class LogModel:
 
     @property
     def following(self) -> bool:
-        """True if the view stays at the end; a fold may then move to its newest line."""
+        """True if the view stays at the end of the log; folds may then move to their newest line."""
         return self._following
 
     @following.setter
     def following(self, following: bool) -> None:
         self._following = following
-        self._last_seen = self.store.blocks[-1].last if self.store.blocks else _BEFORE_ALL
+        self._last_seen = self.store.blocks[-1].last_key if self.store.blocks else _BEFORE_ALL
 
     @property
     def unseen(self) -> int:
-        """Number of rows added at the end since following stopped."""
+        """Number of rows that were added at the end since following stopped; 0 while following."""
         if self._following:
             return 0
-        return len(self) - self.rows.count_before(
-            LineKey(self._last_seen.time_ns, self._last_seen.serial + 1)
-        )
+        first_unseen = LineKey(self._last_seen.time_ns, self._last_seen.serial + 1)
+        return len(self) - self.rows.count_before(first_unseen)
 
     @property
     def passing_count(self) -> int:
         """Number of lines that pass the filter, folded or not."""
-        return sum(len(part.passing) for part in self.rows.parts)
+        return sum(len(block_rows.passing) for block_rows in self.rows.per_block)
 
     # Rows
 
@@ -109,16 +115,16 @@ class LogModel:
         return len(self.rows)
 
     def row_key(self, row: int) -> RowKey:
-        part, index = self.rows.part(row)
-        key, fold = part.block.key(index), part.fold_at(index)
-        shown = key if fold is None or fold.is_open else part.key(fold.shown)
-        return RowKey(key, shown, fold, shown in self._pretty)
+        block_rows, index = self.rows.locate(row)
+        key, fold = block_rows.block.key(index), block_rows.fold_at(index)
+        text_key = key if fold is None or fold.is_open else block_rows.key(fold.text_serial)
+        return RowKey(key, text_key, fold, text_key in self._expanded)
 
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
         return RowFlags(
             cursor=self.cursor is not None and self.cursor_row == row,
-            selected=low <= row < high and self.mark is not None,
+            selected=low <= row < high and self.selection_start is not None,
             bookmark=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
             match=self.match is not None and self.rows.row_of(self.match) == row,
         )
@@ -136,74 +142,75 @@ class LogModel:
         if position.row < len(self):
             self._top, self._top_line = self.rows.key(position.row), position.line
 
-    def point_at(self, time_ns: int) -> None:
-        """Put the cursor and the top at the first line at or after a time, else at the last one.
+    def put_at_time(self, time_ns: int) -> None:
+        """Put the cursor and the top at the first line at or after a time, or else at the last line.
 
         The line may be in a block whose rows are not built yet.
         """
-        key = self._remaining(LineKey(time_ns, self.store.first_serial))
+        key = self._existing_key(LineKey(time_ns, self.store.first_serial))
         if key is None and self.store.blocks:
-            key = self.store.blocks[-1].last
-        self.mark = None
+            key = self.store.blocks[-1].last_key
+        self.selection_start = None
         if key is not None:
             self.cursor, self._top, self._top_line = key, key, 0
 
     @property
     def cursor_row(self) -> int | None:
-        """The row of the cursor line; None while following."""
+        """The row of the cursor; None while following."""
         if self.cursor is None or not len(self):
             return None
         return min(self.rows.row_of(self.cursor), len(self) - 1)
 
     def set_cursor(self, row: int | None, *, extend: bool = False) -> None:
-        """Move the cursor to a row; with ``extend``, select from the previous cursor position on."""
+        """Move the cursor to a row; with ``extend``, extend the selection to it. None removes the cursor."""
         if row is None or not len(self):
-            self.cursor = self.mark = None
+            self.cursor = self.selection_start = None
             return
-        self.mark = (self.mark or self.cursor) if extend else None
+        self.selection_start = (self.selection_start or self.cursor) if extend else None
         self.cursor = self.rows.key(max(0, min(row, len(self) - 1)))
 
     @property
     def current_row(self) -> int | None:
-        """The row that keys act on: the cursor row, or the last one while following."""
+        """The row that keys act on: the cursor's row; while following, the last row. None without rows."""
         row = self.cursor_row
         return len(self) - 1 if row is None and len(self) else row
 
     @property
     def cursor_entry(self) -> LogEntry | None:
-        """The cursor line; the newest line while following; None if the log is empty."""
+        """The entry in the current row; None without rows."""
         row = self.current_row
-        return None if row is None else self.store.entry(self.row_key(row).shown)
+        return None if row is None else self.store.entry(self.row_key(row).text_key)
 
     def selected_rows(self) -> tuple[int, int]:
-        """Return the first and one past the last selected row; the cursor row if nothing is selected."""
+        """Return the first selected row, and one past the last; without a selection, for the current row."""
         row = self.current_row
         if row is None:
             return 0, 0
-        other = row if self.mark is None else min(self.rows.row_of(self.mark), len(self) - 1)
-        return min(row, other), max(row, other) + 1
+        start = self.selection_start
+        start_row = row if start is None else min(self.rows.row_of(start), len(self) - 1)
+        return min(row, start_row), max(row, start_row) + 1
 
     def selected_entries(self) -> list[LogEntry]:
-        """Return the selected lines, or the cursor line, with all lines of folded tracebacks."""
+        """Return the entries of the selected rows, or of the current row; a traceback with all its lines."""
         keys: set[LineKey] = set()
         for row in range(*self.selected_rows()):
-            part, index = self.rows.part(row)
-            fold = part.fold_at(index)
+            block_rows, index = self.rows.locate(row)
+            fold = block_rows.fold_at(index)
             if fold is not None and fold.kind == "traceback" and not fold.is_open:
-                keys.update(map(part.key, fold.lines))
+                keys.update(map(block_rows.key, fold.serials))
             else:
-                keys.add(self.row_key(row).shown)
+                keys.add(self.row_key(row).text_key)
         return [self.store.entry(key) for key in sorted(keys)]
 
     def entries(self, *, filtered: bool) -> Iterator[LogEntry]:
-        """Yield all entries in time order, or those that pass the filter, including folded ones.
+        """Yield all entries in time order, folded or not; if ``filtered``, only entries that pass the filter.
 
-        May end early or skip entries if lines arrive meanwhile: consume it without yielding to the event
-        loop, or use it only on a log that has ended.
+        If lines arrive during the iteration, entries may be missing: consume the iterator without yielding to
+        the event loop, or only for a log that has ended.
         """
         if filtered:
-            for part in list(self.rows.parts):
-                yield from self.store.entries(part.block, part.passing)
+            for block_rows in list(self.rows.per_block):
+                yield from self.store.entries(block_rows.block, block_rows.passing)
         else:
             for block in list(self.store.blocks):
                 yield from self.store.entries(block, range(len(block)))
@@ -216,23 +223,25 @@ class LogModel:
 
     def reveal(self, key: LineKey) -> int:
         """Open the fold that hides a line; return the line's row."""
-        position = self.rows.find(key)
-        fold = position[0].fold_around(position[1]) if position is not None else None
-        if position is not None and fold is not None and key.serial not in (fold.anchor, fold.shown):
-            self.rows.set_open(position[0], fold, True)
+        location = self.rows.find(key)
+        if location is not None:
+            block_rows, index = location
+            fold = block_rows.fold_of(index)
+            if fold is not None and key.serial not in (fold.anchor, fold.text_serial):
+                self.rows.set_open(block_rows, fold, True)
         return min(self.rows.row_of(key), max(0, len(self) - 1))
 
     # Opening rows
 
     def toggle_fold(self, row: int) -> bool:
-        """Open or close a row's fold, or the object in its message; return False if it has neither."""
-        part, index = self.rows.part(row)
-        fold, shown = part.fold_around(index), self.row_key(row).shown
+        """Open or close a row's fold, else the object in its message; return False if the row has neither."""
+        block_rows, index = self.rows.locate(row)
+        fold, text_key = block_rows.fold_of(index), self.row_key(row).text_key
         if fold is not None:
-            self.rows.set_open(part, fold, not fold.is_open)
+            self.rows.set_open(block_rows, fold, not fold.is_open)
             return True
-        entry = self.store.entry(shown)
+        entry = self.store.entry(text_key)
         has_object = not isinstance(entry, LogGap) and pretty_rows(entry.message) is not None
         if has_object:
-            self._pretty ^= {shown}
+            self._expanded ^= {text_key}
         return has_object

@@ -1,4 +1,4 @@
-"""Filters and display options of a log view, as one immutable record."""
+"""Filters and display options of a log view."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ DEFAULT_MAX_LINES = 1_000_000
 class LogOptions:
     """Filters and display options of a log; the default shows every line.
 
-    Gap markers pass every filter except the time range, so that missing lines stay visible.
+    Gap markers pass every filter except the time range, so that the user sees where lines are missing.
 
     Attributes:
+        collapse_progress: True to show the lines of a progress bar as one row with its last state.
+        nodes: Show only lines of these nodes (None for lines without a node); None shows all nodes.
+        hidden: Nodes whose lines are not shown.
+        invert: True to show the lines that do not match ``pattern``, instead of those that match.
         fold_tracebacks: True to show a traceback as one row with its exception.
         fold_repeats: True to show a banner repeated by many ranks as one row.
         min_level: Lowest level to show; lines without a level count as ``INFO``.
@@ -42,7 +46,7 @@ class LogOptions:
 
     @property
     def filters(self) -> tuple[object, ...]:
-        """Everything that decides which lines pass."""
+        """The options that decide which lines pass the filter, for comparing two ``LogOptions``."""
         return (
             *(self.nodes, self.hidden, self.min_level, self.since_ns, self.until_ns),
             *((self.pattern, self.invert) if self.pattern else ()),
@@ -54,5 +58,5 @@ class LogOptions:
 
     @property
     def folds(self) -> tuple[bool, bool, bool]:
-        """The kinds of lines that are folded: tracebacks, progress bars, repeats."""
+        """Whether tracebacks, progress bars and repeated lines are folded, in this order."""
         return self.fold_tracebacks, self.collapse_progress, self.fold_repeats

@@ -1,7 +1,7 @@
-"""The rows of a view: the lines of each block that pass the filter, and those not hidden by a fold.
+"""The rows of a log view: the lines of each block that pass the filter and are not hidden by a fold.
 
-Rows are kept by block, as indices in the block. When a block changes, only its rows are computed again, so
-no line ever has to be renumbered.
+Each block has its own rows, stored as indices of lines in the block. When a block changes, only the rows of
+that block are computed again, and no line is ever renumbered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tui.widgets.log_view.line import Block, LineKey
 from tui.widgets.log_view.options import LogOptions
 from tui.widgets.log_view.store import LogStore
 
-_STEP_LINES = 256
+_LINES_PER_STEP = 256
 """Lines folded between two checks of the time budget: 2 ms for lines of the slowest kinds."""
 
 
@@ -28,12 +28,13 @@ class BlockRows:
         passing: Indices of the lines that pass the filter, folded or not.
         rows: Indices of the lines that have a row.
         folds: The folds; their lines are in this block.
-        hits: Indices of the lines that match a search; None until the block is searched.
+        hits: Indices of the lines that match the search; None until the block is searched.
     """
 
     __slots__ = (
-        *("_anchors", "_scanned_count", "_detector", "_scan_steps", "_scanned_serials", "_scanned_version"),
         *("block", "folds", "hits", "passing", "rows"),
+        *("_detector", "_fold_by_anchor", "_scan_steps"),
+        *("_scanned_count", "_scanned_serials", "_scanned_version"),
     )
 
     def __init__(self, block: Block) -> None:
@@ -42,7 +43,7 @@ class BlockRows:
         self.rows: Sequence[int] = ()
         self.folds: list[Fold] = []
         self.hits: array[int] | None = None
-        self._anchors: dict[int, Fold] = {}
+        self._fold_by_anchor: dict[int, Fold] = {}
         self._detector: FoldDetector | None = None
         self._scanned_version = -1
         self._scanned_count = 0
@@ -55,7 +56,7 @@ class BlockRows:
 
     @property
     def is_current(self) -> bool:
-        """True if the block has not changed since the scan began; the scan may be unfinished."""
+        """True if the block has not changed since its last scan began; the scan may be unfinished."""
         return self._scanned_version == self.block.version and self._scanned_count == len(self.block)
 
     def scan(self, view: LogRows, *, may_move: bool) -> None:
@@ -73,177 +74,188 @@ class BlockRows:
         return self.is_scanned
 
     def _scan(self, view: LogRows, *, may_move: bool) -> Iterator[None]:
+        """Scan the block; yield after every ``_LINES_PER_STEP`` folded lines."""
         block, store = self.block, view.store
-        appended = self._scanned_version == block.version
+        has_only_grown = self._scanned_version == block.version
         self._scanned_version, self._scanned_count = block.version, len(block)
         passing = view.line_filter.passing(block)
         self.passing = passing if isinstance(passing, range) else array("H", passing)
         self.hits = None
         low, high = self._scanned_serials or (0, 0)
         if any(view.options.folds):
-            new = [at for at in self.passing if not low <= block.serials[at] < high]
+            new = [index for index in self.passing if not low <= block.serials[index] < high]
             detector = self._detector
-            if detector is None or not appended:
+            if detector is None or not has_only_grown:
                 detector = FoldDetector(view.options, self.folds)
-            if appended or self._scanned_serials is None:
-                # Lines are only appended to the last block, until it is full. Detectors of all blocks would
-                # make the garbage collector stall the screen for 60 ms at a million lines.
-                is_open = len(block) < store.block_lines and block is store.blocks[-1]
-                self._detector = detector if is_open else None
-            for begin in range(0, len(new), _STEP_LINES):
+            if has_only_grown or self._scanned_serials is None:
+                # Lines are only appended to the last block, until it is full; a full block needs no detector.
+                # Retaining one per block would stall the screen for 60 ms of garbage collection at a million
+                # lines.
+                may_grow = len(block) < store.block_lines and block is store.blocks[-1]
+                self._detector = detector if may_grow else None
+            for begin in range(0, len(new), _LINES_PER_STEP):
                 if begin:
                     yield
-                lines = self._lines(view, new[begin : begin + _STEP_LINES])
-                detector.read(lines, may_move=may_move or not appended)
+                lines = self._fold_lines(view, new[begin : begin + _LINES_PER_STEP])
+                detector.read(lines, may_move=may_move or not has_only_grown)
         self._scanned_serials = store.first_serial, store.next_serial
         self.update_rows()
 
-    def _lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
+    def _fold_lines(self, view: LogRows, indices: Sequence[int]) -> list[FoldLine]:
+        """Return the lines at these indices (ascending) as the fold detector reads them."""
         block, attributes = self.block, view.store.attribute_table.attributes
         nodes = {code: getattr(attributes[code], "replica", None) for code in block.code_set}
         first = indices[0]
         texts = block.texts(first, indices[-1] + 1)
         return [
-            (block.serials[at], block.stamps[at], nodes[block.codes[at]], texts[at - first]) for at in indices
+            (block.serials[index], block.times_ns[index], nodes[block.codes[index]], texts[index - first])
+            for index in indices
         ]
 
     def update_rows(self) -> None:
-        hidden: set[int] = set()
+        """Compute the rows again after folds were created, extended, opened or closed."""
+        hidden_serials: set[int] = set()
         for fold in self.folds:
             if not fold.is_open:
-                hidden.update(fold.lines)
-                hidden.discard(fold.anchor)
-        self._anchors = {fold.anchor: fold for fold in self.folds}
-        serials = self.block.serials
-        self.rows = (
-            array("H", [at for at in self.passing if serials[at] not in hidden]) if hidden else self.passing
-        )
+                hidden_serials.update(fold.serials)
+                hidden_serials.discard(fold.anchor)
+        self._fold_by_anchor = {fold.anchor: fold for fold in self.folds}
+        self.rows = self.passing
+        if hidden_serials:
+            serials = self.block.serials
+            self.rows = array("H", [index for index in self.passing if serials[index] not in hidden_serials])
 
     def fold_at(self, index: int) -> Fold | None:
         """Return the fold whose row is at the position of a line; None if there is none."""
-        return self._anchors.get(self.block.serials[index]) if self._anchors else None
+        return self._fold_by_anchor.get(self.block.serials[index]) if self._fold_by_anchor else None
 
-    def fold_around(self, index: int) -> Fold | None:
+    def fold_of(self, index: int) -> Fold | None:
+        """Return the fold that contains a line; None if there is none."""
         serial = self.block.serials[index]
-        return next((fold for fold in self.folds if serial in fold.lines), None)
+        return next((fold for fold in self.folds if serial in fold.serials), None)
 
     def key(self, serial: int) -> LineKey:
         return self.block.key(self.block.serials.index(serial))
 
     def position_of(self, index: int) -> int:
-        """Return the position in ``rows`` of a line or of its fold, else of the next row."""
-        at = bisect_left(self.rows, index)
-        if self.folds and index < len(self.block) and (at == len(self.rows) or self.rows[at] != index):
-            fold = self.fold_around(index)
+        """Return the position in ``rows`` of a line; if it has no row, of its fold, else of the next row."""
+        position = bisect_left(self.rows, index)
+        has_row = position < len(self.rows) and self.rows[position] == index
+        if self.folds and index < len(self.block) and not has_row:
+            fold = self.fold_of(index)
             if fold is not None:
                 return bisect_left(self.rows, self.block.serials.index(fold.anchor))
-        return at
+        return position
 
 
 class LogRows:
-    """The rows of a view of a store, of all blocks.
+    """The rows of a log view, from the rows of all blocks of its store.
 
-    The newest blocks are processed first: a new filter goes backwards through the store in slices
-    (``build``), so that the end appears at once and a large store blocks nothing.
+    After a change of the filter, ``build`` processes the newest block first and continues toward the oldest,
+    in slices of time: the end of the log appears at once, and a large store does not block the event loop.
     """
 
     def __init__(self, store: LogStore, options: LogOptions) -> None:
         self.store = store
-        self.parts: list[BlockRows] = []
+        self.per_block: list[BlockRows] = []
         self.is_complete = False
+        """True if all blocks are scanned."""
         self._first_rows: list[int] | None = None
         self.set_options(options)
 
     def set_options(self, options: LogOptions) -> None:
-        """Change filter and folds; call ``build`` until it returns True."""
+        """Change filters and folds; afterwards, call ``build`` until it returns True."""
         self.options = options
         self.line_filter = LogFilter(self.store.attribute_table, options)
-        self.parts = []
+        self.per_block = []
         self.sync(may_move=True)
 
     # Following the store
 
     def sync(self, *, may_move: bool) -> None:
-        """Update changed blocks; new ones need ``build``. ``may_move``: see ``FoldDetector.read``."""
-        part_of = {part.block: part for part in self.parts if part.is_scanned or part.is_current}
-        self.parts = [part_of.get(block) or BlockRows(block) for block in self.store.blocks]
-        for part in self.parts:
-            if part.is_scanned and not part.is_current:
-                part.scan(self, may_move=may_move)
+        """Update the rows of changed blocks; new blocks need ``build``.
+
+        ``may_move`` is passed to ``FoldDetector.read``.
+        """
+        usable = {rows.block: rows for rows in self.per_block if rows.is_scanned or rows.is_current}
+        self.per_block = [usable.get(block) or BlockRows(block) for block in self.store.blocks]
+        for block_rows in self.per_block:
+            if block_rows.is_scanned and not block_rows.is_current:
+                block_rows.scan(self, may_move=may_move)
         self._update_completeness()
 
     def build(self, should_continue: Callable[[], bool]) -> bool:
-        """Process blocks, newest first, while ``should_continue`` allows it; return True if all are done.
+        """Scan blocks, newest first, while ``should_continue`` returns True; return True if all are scanned.
 
         The newest block is always completed, so that the screen is not empty.
         """
-        waiting = [part for part in self.parts if not part.is_scanned]
-        while waiting:
-            if waiting[-1].scan_step(self):
-                waiting.pop()
-            if self.parts[-1].is_scanned and not should_continue():
+        unscanned = [block_rows for block_rows in self.per_block if not block_rows.is_scanned]
+        while unscanned:
+            if unscanned[-1].scan_step(self):
+                unscanned.pop()
+            if self.per_block[-1].is_scanned and not should_continue():
                 break
         self._update_completeness()
         return self.is_complete
 
     def _update_completeness(self) -> None:
         self._first_rows = None
-        self.is_complete = all(part.is_scanned for part in self.parts)
+        self.is_complete = all(block_rows.is_scanned for block_rows in self.per_block)
 
     # Queries
 
     @property
     def first_rows(self) -> list[int]:
-        """The number of the first row of each block, and at the end the number of all rows."""
+        """The number of the first row of each block, and finally the number of all rows."""
         if self._first_rows is None:
-            self._first_rows = list(accumulate((len(part.rows) for part in self.parts), initial=0))
+            row_counts = (len(block_rows.rows) for block_rows in self.per_block)
+            self._first_rows = list(accumulate(row_counts, initial=0))
         return self._first_rows
 
     def __len__(self) -> int:
         return self.first_rows[-1]
 
-    def part(self, row: int) -> tuple[BlockRows, int]:
-        """Return the block of a row, and the index of its line there. Raises IndexError."""
+    def locate(self, row: int) -> tuple[BlockRows, int]:
+        """Return the block of a row, and the index of the row's line in the block. Raises IndexError."""
         if not 0 <= row < len(self):
             raise IndexError(row)
-        at = bisect_right(self.first_rows, row) - 1
-        return self.parts[at], self.parts[at].rows[row - self.first_rows[at]]
+        number = bisect_right(self.first_rows, row) - 1
+        block_rows = self.per_block[number]
+        return block_rows, block_rows.rows[row - self.first_rows[number]]
 
     def key(self, row: int) -> LineKey:
-        part, index = self.part(row)
-        return part.block.key(index)
+        block_rows, index = self.locate(row)
+        return block_rows.block.key(index)
 
     def row_of(self, key: LineKey) -> int:
-        """Return the row of a line or of the fold that contains it; else the row after it."""
-        at, index = self.store.position(key)
-        return len(self) if at == len(self.parts) else self.first_rows[at] + self.parts[at].position_of(index)
+        """Return the row of a line, or of the fold that contains it; if neither has a row, the next row."""
+        number, index = self.store.position(key)
+        if number == len(self.per_block):
+            return len(self)
+        return self.first_rows[number] + self.per_block[number].position_of(index)
 
     def count_before(self, key: LineKey) -> int:
-        at, index = self.store.position(key)
-        return (
-            len(self)
-            if at == len(self.parts)
-            else self.first_rows[at] + bisect_left(self.parts[at].rows, index)
-        )
+        """Return the number of rows before a line."""
+        number, index = self.store.position(key)
+        if number == len(self.per_block):
+            return len(self)
+        return self.first_rows[number] + bisect_left(self.per_block[number].rows, index)
 
-    def index_at(self, time_ns: int) -> int:
+    def first_row_at(self, time_ns: int) -> int:
+        """Return the first row at or after a time; the number of rows if there is none."""
         return self.count_before(LineKey(time_ns, self.store.first_serial))
 
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
-        """Return the block of a line that passes the filter, folded or not, and the index there."""
+        """Return the block of a line and the index in it; None if the line does not pass the filter."""
         number, index = self.store.position(key)
-        if number < len(self.parts):
-            part = self.parts[number]
-            position = bisect_left(part.passing, index)
-            if (
-                position < len(part.passing)
-                and part.passing[position] == index
-                and part.block.key(index) == key
-            ):
-                return part, index
-        return None
+        if number == len(self.per_block):
+            return None
+        block_rows = self.per_block[number]
+        position = bisect_left(block_rows.passing, index)
+        passes = position < len(block_rows.passing) and block_rows.passing[position] == index
+        return (block_rows, index) if passes and block_rows.block.key(index) == key else None
 
-    def set_open(self, part: BlockRows, fold: Fold, is_open: bool) -> None:
+    def set_open(self, block_rows: BlockRows, fold: Fold, is_open: bool) -> None:
         fold.is_open = is_open
-        part.update_rows()
+        block_rows.update_rows()
         self._first_rows = None

@@ -1,6 +1,6 @@
-"""Search all lines that pass the filter: count the matches, then go to the nearest one.
+"""Search the lines that pass the filter: count all matches, then go to the nearest match.
 
-The work is done in slices of a few milliseconds, a block at a time.
+Blocks are searched one by one; every few milliseconds, other tasks of the event loop run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 
 SLICE_S = 0.008
-"""Maximum time of filtering, folding or searching before other tasks of the event loop run."""
+"""Seconds to filter, fold or search before other tasks of the event loop run."""
 
 
 class TimeBudget:
-    """A callable that returns True while time is left; ``renew`` runs other tasks and starts again."""
+    """A time slice: a call returns True while time is left; ``renew`` runs other tasks and restarts it."""
 
     def __init__(self) -> None:
         self._deadline_s = time.monotonic() + SLICE_S
@@ -46,7 +46,7 @@ class TimeBudget:
 
 
 async def has_match(store: LogStore, pattern: LogPattern) -> bool:
-    """Return True if any line matches, whatever the filter."""
+    """Return True if any line of the store matches, even if a filter hides it."""
     scanner, time_left = PatternScanner(pattern), TimeBudget()
     for block in reversed(store.blocks):
         if scanner.hits(block):
@@ -57,56 +57,60 @@ async def has_match(store: LogStore, pattern: LogPattern) -> bool:
 
 
 class LogSearch:
-    """Matches of a pattern among the lines that pass the filter, folded or not."""
+    """The matches of a pattern in the lines that pass the filter, folded or not."""
 
     def __init__(self, rows: LogRows, pattern: LogPattern) -> None:
         self.pattern = pattern
         self._rows = rows
         self._scanner = PatternScanner(pattern)
-        for part in rows.parts:
-            part.hits = None
+        for block_rows in rows.per_block:
+            block_rows.hits = None
 
-    def _hits(self, part: BlockRows) -> array[int]:
-        """Return the indices of the matches in a block; search it only if that is not known yet."""
-        if part.hits is None:
-            block, gaps = part.block, self._rows.store.attribute_table.gap_codes
-            indexes = self._scanner.hits(block) if len(part.passing) else []
-            if indexes and len(part.passing) < len(block):
-                indexes = sorted(set(indexes).intersection(part.passing))
-            part.hits = array("H", [index for index in indexes if block.codes[index] not in gaps])
-        return part.hits
+    def _hits(self, block_rows: BlockRows) -> array[int]:
+        """Return the indices of the matching lines in a block; search the block at the first call."""
+        if block_rows.hits is None:
+            block, gap_codes = block_rows.block, self._rows.store.attribute_table.gap_codes
+            hits = self._scanner.hits(block) if len(block_rows.passing) else []
+            if hits and len(block_rows.passing) < len(block):
+                hits = sorted(set(hits).intersection(block_rows.passing))
+            block_rows.hits = array("H", [index for index in hits if block.codes[index] not in gap_codes])
+        return block_rows.hits
 
-    def count(self, should_continue: Callable[[], bool]) -> bool:
-        """Search block by block while ``should_continue`` allows it; return True at the end."""
-        for part in reversed(self._rows.parts):
-            if part.hits is None:
-                self._hits(part)
+    def search_blocks(self, should_continue: Callable[[], bool]) -> bool:
+        """Search blocks, newest first, while ``should_continue`` returns True; return ``is_final``."""
+        for block_rows in reversed(self._rows.per_block):
+            if block_rows.hits is None:
+                self._hits(block_rows)
                 if not should_continue():
                     break
         return self.is_final
 
     @property
     def is_final(self) -> bool:
-        return self._rows.is_complete and all(part.hits is not None for part in self._rows.parts)
+        """True if all blocks are searched, so that ``total`` is the number of all matches."""
+        return self._rows.is_complete and all(
+            block_rows.hits is not None for block_rows in self._rows.per_block
+        )
 
     @property
     def total(self) -> int:
-        return sum(len(part.hits) for part in self._rows.parts if part.hits is not None)
+        """Number of matches in the blocks searched so far."""
+        return sum(len(block_rows.hits) for block_rows in self._rows.per_block if block_rows.hits is not None)
 
     def count_before(self, key: LineKey | None) -> int:
-        """Return the number of matches before a line; None counts all."""
-        parts = self._rows.parts
-        at, index = (len(parts), 0) if key is None else self._rows.store.position(key)
-        inside = bisect_left(self._hits(parts[at]), index) if at < len(parts) else 0
-        return sum(len(self._hits(part)) for part in parts[:at]) + inside
+        """Return the number of matches before a line; with None, of all matches."""
+        per_block = self._rows.per_block
+        number, index = (len(per_block), 0) if key is None else self._rows.store.position(key)
+        in_same_block = bisect_left(self._hits(per_block[number]), index) if number < len(per_block) else 0
+        return sum(len(self._hits(block_rows)) for block_rows in per_block[:number]) + in_same_block
 
     def match(self, number: int) -> LineKey | None:
-        """Return the match with this number, wrapping around the ends of the log; None without matches."""
+        """Return match ``number``, counted from 0 and modulo the total; None if there are no matches."""
         number %= max(1, self.total)
-        for part in self._rows.parts:
-            hits = self._hits(part)
+        for block_rows in self._rows.per_block:
+            hits = self._hits(block_rows)
             if number < len(hits):
-                return part.block.key(hits[number])
+                return block_rows.block.key(hits[number])
             number -= len(hits)
         return None
 
@@ -116,12 +120,13 @@ _WORKER_GROUP = "search"
 
 @dataclass
 class MatchChanged(Message):
-    """The matches have been counted (again), or another match is the current one.
+    """The matches were counted, or another match became the current match.
 
     Attributes:
-        entry: The current match; None if there is none.
-        position: Its position, counted from 1; 0 if there is none.
-        wrapped: True if the search for it went beyond an end of the log.
+        entry: The current match; None if no line matches or the user has not gone to a match yet.
+        position: Number of the current match, counted from 1; 0 without a current match.
+        total: Number of all matches.
+        wrapped: True if the search continued at the other end of the log.
     """
 
     entry: LogEntry | None
@@ -131,7 +136,7 @@ class MatchChanged(Message):
 
 
 class LogFinder:
-    """Searches the rows of a view in a worker of its widget, which posts ``MatchChanged``."""
+    """The search of a log view, run in a worker of its widget; posts ``MatchChanged`` to the widget."""
 
     def __init__(self, widget: Widget, model: LogModel, viewport: Viewport) -> None:
         self._widget = widget
@@ -142,8 +147,8 @@ class LogFinder:
         self._reported_total = 0
         self._worker: Worker[None] | None = None
 
-    def find(self, pattern: LogPattern | None, *, backwards: bool, moves: bool) -> None:
-        """Count the matches of a pattern, and go to the nearest one if it ``moves``; None ends the search."""
+    def find(self, pattern: LogPattern | None, *, backwards: bool, goes_to_match: bool) -> None:
+        """Count the matches of a pattern; if ``goes_to_match``, go to the nearest. None ends the search."""
         self._model.match = None
         if not pattern:
             self.search = None
@@ -151,8 +156,8 @@ class LogFinder:
             return
         if self.search is None or self.search.pattern != pattern:
             self.search = LogSearch(self._model.rows, pattern)
-        if moves:
-            # While following, the newest match is the nearest one.
+        if goes_to_match:
+            # While following, the newest match is the nearest.
             self.next(backwards=backwards or self._model.following, include_current=True)
         else:
             self._count()
@@ -161,20 +166,21 @@ class LogFinder:
         self._count(partial(self._move, backwards=backwards, include_current=include_current))
 
     def update(self) -> None:
-        """Count again after the lines or the filter changed, unless a count is still running."""
+        """Count the matches again after lines or the filter changed, unless counting is still in progress."""
         search = self.search
         is_idle = self._worker is not None and self._worker.is_finished
         if search is not None and is_idle and (not search.is_final or search.total != self._reported_total):
             self._count()
 
     def _count(self, on_counted: Callable[[LogSearch], None] = lambda _search: None) -> None:
+        """Count the matches in a worker, then call ``on_counted`` and post ``MatchChanged``."""
         search = self.search
         if search is None:
             return
 
         async def work() -> None:
             time_left = TimeBudget()
-            while not search.count(time_left):
+            while not search.search_blocks(time_left):
                 await time_left.renew()
             on_counted(search)
             self._report(search)
@@ -186,7 +192,7 @@ class LogFinder:
     def _move(self, search: LogSearch, *, backwards: bool, include_current: bool) -> None:
         model, start = self._model, self._model.cursor
         if model.match is not None and start is not None:
-            # The match may be inside a fold, such as a progress bar: continue from it, not from the row.
+            # The match may be inside a fold: continue from the match, not from the row of the fold.
             start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
         if start is not None and include_current is backwards:
             start = LineKey(start.time_ns, start.serial + 1)
@@ -198,11 +204,11 @@ class LogFinder:
 
     def _report(self, search: LogSearch) -> None:
         self._reported_total, match = search.total, self._model.match
-        is_known = match is not None and self._model.passes(match)
+        passes = match is not None and self._model.passes(match)
         self._widget.post_message(
             MatchChanged(
                 None if match is None else self._model.store.entry(match),
-                position=search.count_before(match) + 1 if is_known else 0,
+                position=search.count_before(match) + 1 if passes else 0,
                 total=search.total,
                 wrapped=self._wrapped,
             )

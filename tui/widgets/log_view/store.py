@@ -1,7 +1,7 @@
-"""Storage for log lines shared by log views: all lines in time order, cheap to extend anywhere.
+"""Storage of log lines, which log views share: all lines in time order; lines can be inserted anywhere.
 
-Lines are stored in blocks, and identified by keys that never change. Views are only notified that something
-changed; from the version of each block they know which to filter and fold again.
+Lines are stored in blocks and identified by keys that never change. A view is only notified that the store
+has changed; it compares the version of each block to find the blocks to filter and fold again.
 """
 
 from __future__ import annotations
@@ -18,54 +18,55 @@ from tui.analysis.logs.not_kept import NotKept, millisecond_of
 from tui.widgets.log_view.line import BLOCK_LINES, Attributes, AttributeTable, Block, LineKey
 from tui.widgets.log_view.options import DEFAULT_MAX_LINES
 
-LINE_BYTES = 256
-"""Bytes of text stored per line of the limit, at most: 256 MB by default, whatever a job prints."""
-_LIMIT_PARTS = 16  # blocks hold at most this part of the limit, and beyond the limit this part is dropped
+MAX_BYTES_PER_LINE = 256
+"""With the maximum number of lines, limits the stored text: to 256 MB by default, however long lines are."""
+_LIMIT_DIVISOR = 16  # a block holds at most 1/16 of the maximum; when it is exceeded, 1/16 is dropped
 
 
 class LogStoreObserver(Protocol):
-    """A view of a store."""
+    """A view of a ``LogStore``, as the store uses it."""
 
     @property
     def following(self) -> bool:
-        """True if the view stays at the newest lines."""
+        """True if the view stays at the end of the log."""
 
     def lines_changed(self) -> None:
-        """Lines were added, inserted, removed or dropped."""
+        """Called after lines were added, inserted, removed or dropped."""
 
 
 class LogStore:
-    """Log entries in blocks; beyond ``max_lines``, a ``NotKept`` takes the place of the oldest.
+    """Log entries in blocks; beyond ``max_lines``, a ``NotKept`` marker replaces the oldest.
 
-    While a view does not follow, twice as many are kept, so that lines being read are not dropped.
-    Several views may share a store. Entries are rebuilt on access.
+    While a view does not follow the end of the log, the maximum is twice as large, so that the lines that the
+    user is reading are not dropped. Several views may share a store. Entries are rebuilt on access.
 
     Attributes:
-        attribute_table: Meaning of the codes of the lines.
+        attribute_table: The attributes of lines, and the codes that blocks store for them.
         blocks: The blocks in time order, none of them empty. Read-only.
         dropped: Number of lines that were dropped.
-        not_kept: The markers in place of dropped lines, in time order.
+        not_kept: The ``NotKept`` markers, in time order.
         bookmarks: Keys of the bookmarked lines, ascending.
-        first_serial: The lowest serial so far; lines below it are new.
-        next_serial: One past the highest serial so far.
+        first_serial: The lowest serial of any line so far; prepended lines get lower serials.
+        next_serial: The serial of the next line to arrive.
     """
 
     def __init__(self, max_lines: int = DEFAULT_MAX_LINES) -> None:
         if max_lines < 1:
-            raise ValueError("a log store needs room for one line at least")
+            raise ValueError("max_lines must be at least 1")
         self.max_lines = max_lines
         self.attribute_table = AttributeTable()
         self.blocks: list[Block] = []
         self.dropped = 0
         self.not_kept: list[NotKept] = []
         self.bookmarks: list[LineKey] = []
-        self.block_lines = max(16, min(BLOCK_LINES, max_lines // _LIMIT_PARTS))
+        self.block_lines = max(16, min(BLOCK_LINES, max_lines // _LIMIT_DIVISOR))
         self._dropped_error: tuple[LineKey, LogEntry] | None = None
+        """The first error of the log, if its line was dropped."""
         self.next_serial = self.first_serial = 0
         self._observers: WeakSet[LogStoreObserver] = WeakSet()
 
     def subscribe(self, observer: LogStoreObserver) -> None:
-        """Notify `observer` of changes for as long as it exists; the store holds only a weak reference."""
+        """Notify ``observer`` of changes; the store has only a weak reference to it."""
         self._observers.add(observer)
 
     # Queries
@@ -75,20 +76,23 @@ class LogStore:
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """The timestamps of the first and last line; None if there are no lines."""
-        return (self.blocks[0].stamps[0], self.blocks[-1].stamps[-1]) if self.blocks else None
+        """The times of the first and the last line; None without lines."""
+        return (self.blocks[0].times_ns[0], self.blocks[-1].times_ns[-1]) if self.blocks else None
 
     def position(self, key: LineKey) -> tuple[int, int]:
-        """Return the numbers of the block and line at or after a key; ``len(blocks)`` if there is none."""
-        at = bisect_left(self.blocks, key, key=lambda block: block.last)
-        return at, self.blocks[at].index(key) if at < len(self.blocks) else 0
+        """Return the number of the block, and the index in it, of the first line at or after a key.
+
+        If there is no such line, the number is ``len(blocks)``.
+        """
+        number = bisect_left(self.blocks, key, key=lambda block: block.last_key)
+        return number, self.blocks[number].index(key) if number < len(self.blocks) else 0
 
     def locate(self, key: LineKey) -> tuple[Block, int]:
-        """Return the block of a line and its index there. Raises KeyError."""
-        at, index = self.position(key)
-        if at == len(self.blocks) or self.blocks[at].key(index) != key:
+        """Return the block of a line and the index in it. Raises KeyError if the line is not stored."""
+        number, index = self.position(key)
+        if number == len(self.blocks) or self.blocks[number].key(index) != key:
             raise KeyError(key)
-        return self.blocks[at], index
+        return self.blocks[number], index
 
     def entry(self, key: LineKey) -> LogEntry:
         if self._dropped_error is not None and key == self._dropped_error[0]:
@@ -97,7 +101,7 @@ class LogStore:
         return self._entry(block, index, block.text(index))
 
     def attributes(self, key: LineKey) -> Attributes:
-        """Return the attributes a line shares with others, or the marker itself for a gap."""
+        """Return the attributes of a line; for a gap marker, the marker itself."""
         block, index = self.locate(key)
         return self.attribute_table.attributes[block.codes[index]]
 
@@ -107,7 +111,7 @@ class LogStore:
             return attributes
         request_id = block.request_ids.get(block.serials[index])
         return LogLine(
-            block.stamps[index], text, attributes.replica, attributes.level, request_id, attributes.late
+            block.times_ns[index], text, attributes.replica, attributes.level, request_id, attributes.late
         )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
@@ -116,33 +120,38 @@ class LogStore:
             yield self._entry(block, index, texts[index])
 
     def entries_after(self, key: LineKey) -> Iterator[LogEntry]:
-        at, index = self.position(LineKey(key.time_ns, key.serial + 1))
-        for block in self.blocks[at:]:
+        number, index = self.position(LineKey(key.time_ns, key.serial + 1))
+        for block in self.blocks[number:]:
             yield from self.entries(block, range(index, len(block)))
             index = 0
 
     def not_kept_at(self, time_ns: int) -> NotKept | None:
-        return next((mark for mark in self.not_kept if mark.start_ns <= time_ns < mark.end_ns), None)
+        """Return the ``NotKept`` marker whose time range contains a time; None if there is none."""
+        markers = self.not_kept
+        return next((marker for marker in markers if marker.start_ns <= time_ns < marker.end_ns), None)
 
     @property
     def first_error(self) -> LineKey | None:
-        """The first error line, even if it has been dropped."""
-        stored, dropped_error = self.error_after(None), self._dropped_error
-        return (
-            stored
-            if dropped_error is None or (stored is not None and stored.time_ns <= dropped_error[0].time_ns)
-            else dropped_error[0]
-        )
+        """The first error line of the log, even if it was dropped."""
+        stored_error = self.error_after(None)
+        if self._dropped_error is None:
+            return stored_error
+        dropped_error = self._dropped_error[0]
+        is_stored_first = stored_error is not None and stored_error.time_ns <= dropped_error.time_ns
+        return stored_error if is_stored_first else dropped_error
 
     def error_after(self, key: LineKey | None, *, backwards: bool = False) -> LineKey | None:
-        """Return the first error line after a line, or the last one before it; without a line, of all."""
-        errors, blocks = self.attribute_table.error_codes, self.blocks
-        at = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
-        for block in blocks[at::-1] if backwards else blocks[at:]:
-            if not block.code_set.isdisjoint(errors):
-                indexes = range(len(block))
-                for index in reversed(indexes) if backwards else indexes:
-                    if block.codes[index] in errors:
+        """Return the first error line after a line; if ``backwards``, the last error line before it.
+
+        With None for the line, return the first (or last) error line of all.
+        """
+        error_codes, blocks = self.attribute_table.error_codes, self.blocks
+        number = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
+        for block in blocks[number::-1] if backwards else blocks[number:]:
+            if not block.code_set.isdisjoint(error_codes):
+                indices = range(len(block))
+                for index in reversed(indices) if backwards else indices:
+                    if block.codes[index] in error_codes:
                         error = block.key(index)
                         if key is None or (error < key if backwards else error > key):
                             return error
@@ -151,40 +160,45 @@ class LogStore:
     # Changes
 
     def append(self, batch: Sequence[LogEntry]) -> None:
-        """Append newer entries. Entries older than the newest existing one are inserted by time."""
+        """Append newer entries; an entry that is older than the newest stored line is inserted by time."""
         batch = sorted(batch, key=stamp_ns)
-        done = bisect_left(batch, self.blocks[-1].stamps[-1], key=stamp_ns) if self.blocks else 0
+        done = bisect_left(batch, self.blocks[-1].times_ns[-1], key=stamp_ns) if self.blocks else 0
         self._insert(batch[:done])
         while done < len(batch):
             if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
                 self.blocks.append(Block())
             block = self.blocks[-1]
-            part = batch[done : done + self.block_lines - len(block)]
-            block.extend(part, self.attribute_table.codes(part), self.next_serial)
-            self.next_serial += len(part)
-            done += len(part)
+            chunk = batch[done : done + self.block_lines - len(block)]
+            block.extend(chunk, self.attribute_table.codes(chunk), self.next_serial)
+            self.next_serial += len(chunk)
+            done += len(chunk)
         self._notify()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
-        """Prepend older entries, inserting newer ones by time; return their count."""
+        """Prepend older entries; an entry that is newer than the oldest stored line is inserted by time.
+
+        Return the number of entries.
+        """
         older = sorted(older, key=stamp_ns)
-        cut = bisect_right(older, self.blocks[0].stamps[0], key=stamp_ns) if self.blocks else len(older)
-        self._insert(older[cut:])
-        self._prepend(older[:cut])
+        older_count = (
+            bisect_right(older, self.blocks[0].times_ns[0], key=stamp_ns) if self.blocks else len(older)
+        )
+        self._insert(older[older_count:])
+        self._prepend(older[:older_count])
         self._notify()
         return len(older)
 
     def replace_gap(self, gap: LogGap, entries: Sequence[LogEntry]) -> bool:
-        """Replace a gap marker with entries; return True if the marker was found.
+        """Replace a gap marker by entries; return False if the marker is not in the store.
 
-        Lines of a ``NotKept`` that are stored already, because they arrived late, are not added twice.
+        For a ``NotKept`` marker, entries that are stored already (they arrived late) are not added again.
         """
         code = self.attribute_table.code(gap)
         for number, block in enumerate(self.blocks):
             if code in block.code_set and code in block.codes:
                 self._remove(number, block.codes.index(code))
                 if isinstance(gap, NotKept):
-                    entries = self._restored(gap, entries)
+                    entries = self._account_for_restored(gap, entries)
                 self.append(entries)
                 return True
         return False
@@ -212,9 +226,9 @@ class LogStore:
 
     def _prepend(self, entries: Sequence[LogEntry]) -> None:
         for high in range(len(entries), 0, -self.block_lines):
-            part = entries[max(0, high - self.block_lines) : high]
-            self.first_serial -= len(part)
-            block = self._new_block(part, self.first_serial)
+            chunk = entries[max(0, high - self.block_lines) : high]
+            self.first_serial -= len(chunk)
+            block = self._new_block(chunk, self.first_serial)
             if self.blocks and len(self.blocks[0]) + len(block) <= self.block_lines:
                 self.blocks[0].merge(block)  # small pages of history become one block
             else:
@@ -222,19 +236,19 @@ class LogStore:
 
     def _insert(self, entries: Sequence[LogEntry]) -> None:
         """Insert entries by time, after existing entries of the same time. The store is not empty."""
-        groups: dict[int, list[LogEntry]] = {}
+        entries_by_block: dict[int, list[LogEntry]] = {}
         for entry in entries:
-            at = bisect_right(self.blocks, stamp_ns(entry), key=lambda block: block.stamps[0]) - 1
-            groups.setdefault(max(0, at), []).append(entry)
-        for at in sorted(groups, reverse=True):
-            block = self.blocks[at]
-            block.merge(self._new_block(groups[at], self.next_serial))
-            self.next_serial += len(groups[at])
+            number = bisect_right(self.blocks, stamp_ns(entry), key=lambda block: block.times_ns[0]) - 1
+            entries_by_block.setdefault(max(0, number), []).append(entry)
+        # From the last block on, because splitting a block changes the numbers of the blocks after it.
+        for number in sorted(entries_by_block, reverse=True):
+            block, new = self.blocks[number], entries_by_block[number]
+            block.merge(self._new_block(new, self.next_serial))
+            self.next_serial += len(new)
             if len(block) > 2 * self.block_lines:
-                count = self.block_lines
-                self.blocks[at : at + 1] = [
-                    block.part(low, low + count) for low in range(0, len(block), count)
-                ]
+                size = self.block_lines
+                split = [block.copy_range(low, low + size) for low in range(0, len(block), size)]
+                self.blocks[number : number + 1] = split
 
     def _remove(self, number: int, index: int) -> None:
         block = self.blocks[number]
@@ -244,38 +258,47 @@ class LogStore:
         if not len(block):
             del self.blocks[number]
 
-    def _restored(self, mark: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
-        """Update ``dropped`` and ``not_kept`` for lines that were read again; return those that are new."""
-        inside = takewhile(
-            lambda entry: stamp_ns(entry) < mark.end_ns,
-            self.entries_after(LineKey(mark.start_ns, self.first_serial - 1)),
+    def _account_for_restored(self, marker: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+        """Update ``dropped`` and ``not_kept`` for a marker whose lines were read again.
+
+        Return the entries that are not stored yet.
+        """
+        in_range = takewhile(
+            lambda entry: stamp_ns(entry) < marker.end_ns,
+            self.entries_after(LineKey(marker.start_ns, self.first_serial - 1)),
         )
-        stored = Counter(entry._replace(late=False) for entry in inside if isinstance(entry, LogLine))
+        stored = Counter(entry._replace(late=False) for entry in in_range if isinstance(entry, LogLine))
         new = list((Counter(entries) - Counter[LogEntry](stored)).elements()) if stored else entries
-        marks = [entry for entry in new if isinstance(entry, NotKept)]
-        self.not_kept = sorted([*(other for other in self.not_kept if other != mark), *marks], key=stamp_ns)
+        markers = [other for other in self.not_kept if other != marker]
+        markers += [entry for entry in new if isinstance(entry, NotKept)]
+        self.not_kept = sorted(markers, key=stamp_ns)
         self.dropped -= sum(isinstance(entry, LogLine) for entry in new)
         return new
 
     def _make_room(self) -> None:
-        """Drop the oldest lines if there are too many, and late lines older than those dropped before."""
+        """Drop the oldest lines if there are too many, and late lines that are older than dropped lines."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
-        lines, size = len(self), sum(len(block.data) for block in self.blocks)
-        at, keep = 0, limit - limit // _LIMIT_PARTS
-        if lines > limit or size > limit * LINE_BYTES:
-            while at < len(self.blocks) - 1 and (lines > keep or size > keep * LINE_BYTES):
-                lines, size = lines - len(self.blocks[at]), size - len(self.blocks[at].data)
-                at += 1
-        begin_ns = millisecond_of(self.blocks[at].stamps[0]) if at else 0
-        marks = [mark.end_ns for mark in self.not_kept if follows or mark.start_ns < begin_ns]
-        self._drop_before(max([begin_ns, *marks]))
+        lines, size_bytes = len(self), sum(len(block.data) for block in self.blocks)
+        number, target = 0, limit - limit // _LIMIT_DIVISOR
+        if lines > limit or size_bytes > limit * MAX_BYTES_PER_LINE:
+            while number < len(self.blocks) - 1 and (
+                lines > target or size_bytes > target * MAX_BYTES_PER_LINE
+            ):
+                block = self.blocks[number]
+                lines, size_bytes = lines - len(block), size_bytes - len(block.data)
+                number += 1
+        begin_ns = millisecond_of(self.blocks[number].times_ns[0]) if number else 0
+        dropped_until_ns = [
+            marker.end_ns for marker in self.not_kept if follows or marker.start_ns < begin_ns
+        ]
+        self._drop_before(max([begin_ns, *dropped_until_ns]))
 
     def _drop_before(self, time_ns: int) -> None:
-        """Replace the lines before a time by a ``NotKept`` marker; gaps that end later stay."""
-        at, index = self.position(LineKey(time_ns, self.first_serial))
-        codes = [code for block in self.blocks[:at] for code in block.codes]
-        codes += [code for block in self.blocks[at : at + 1] for code in block.codes[:index]]
+        """Replace the lines before a time by a ``NotKept`` marker; keep gap markers that end after it."""
+        number, index = self.position(LineKey(time_ns, self.first_serial))
+        codes = [code for block in self.blocks[:number] for code in block.codes]
+        codes += [code for block in self.blocks[number : number + 1] for code in block.codes[:index]]
         gaps = [
             gap for gap in map(self.attribute_table.attributes.__getitem__, codes) if isinstance(gap, LogGap)
         ]
@@ -284,20 +307,18 @@ class LogStore:
         error = self.first_error
         if error is not None and error.time_ns < time_ns:
             self._dropped_error = error, self.entry(error)
-        start_ns, at_once = (
-            millisecond_of(self.blocks[0].stamps[0]),
-            min(20_000, self.max_lines // 2),  # about twenty requests, or two seconds
-        )
-        mark = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
+        start_ns = millisecond_of(self.blocks[0].times_ns[0])
+        at_once = min(20_000, self.max_lines // 2)  # reading so many takes about 20 requests, or two seconds
+        marker = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
         self.dropped += len(codes) - len(gaps)
         if index:
-            self.blocks[at] = self.blocks[at].part(index, len(self.blocks[at]))
+            self.blocks[number] = self.blocks[number].copy_range(index, len(self.blocks[number]))
         self.first_serial -= 1
-        self.blocks[:at] = [self._new_block([mark], self.first_serial)]
+        self.blocks[:number] = [self._new_block([marker], self.first_serial)]
         self._insert([gap for gap in gaps if gap.end_ns > time_ns])
-        low = LineKey(time_ns, self.first_serial)
-        self.bookmarks = [key for key in self.bookmarks if key >= low]
-        self.not_kept = [mark, *(other for other in self.not_kept if other.start_ns >= time_ns)]
+        first_key = LineKey(time_ns, self.first_serial)
+        self.bookmarks = [key for key in self.bookmarks if key >= first_key]
+        self.not_kept = [marker, *(other for other in self.not_kept if other.start_ns >= time_ns)]
 
     def _notify(self) -> None:
         self._make_room()

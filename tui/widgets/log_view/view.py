@@ -1,8 +1,8 @@
-"""A log view with follow, filters, folds and search, for logs of any length at the cost of one screen.
+"""The log widget, with follow, filters, folds and search; its cost does not depend on the log's length.
 
-``LogView`` is the widget: keys, mouse, and when to paint. Its store holds the lines, its model the rows and
-positions, its viewport the rows on the screen and the moves of the reader, its finder the search; its
-renderer draws.
+``LogView`` handles keys, the mouse and repainting. The rest is done by other objects: ``LogStore`` holds the
+lines, ``LogModel`` the rows and positions, ``Viewport`` moves the cursor and scrolls, ``LogFinder`` searches,
+and ``LogRenderer`` draws.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from api_client.models.logs import LogGap
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.widgets.components import CachedComponentStyles
-from tui.widgets.log_view.gutter import CLOCKS, TimeColumn
+from tui.widgets.log_view.gutter import CLOCK_MODES, TimeColumn
 from tui.widgets.log_view.line import LineKey
 from tui.widgets.log_view.model import LogModel, ScrollPosition
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.log_view.renderer import Geometry, LogRenderer
+from tui.widgets.log_view.renderer import LogRenderer, RenderSettings
 from tui.widgets.log_view.search import LogFinder, TimeBudget
 from tui.widgets.log_view.store import LogStore
 from tui.widgets.log_view.viewport import Viewport
 from tui.widgets.tones import SERIES
 
 PAINT_DELAY_S = 0.05
-"""Delay before lines of a burst are painted, so that a burst takes few paints."""
+"""Delay before new lines are painted, so that a burst of lines needs few paints."""
 QUIET_S = 0.25
-"""Lines that arrive at least this long after the last paint are painted without delay."""
+"""If nothing was painted for this long, new lines are painted without ``PAINT_DELAY_S``."""
 WHEEL_LINES = 3
 
 _STYLES = (
@@ -52,7 +52,7 @@ _STYLES = (
 
 
 class StatusChanged(Message):
-    """Following, the number of new lines below the visible ones, or the first error changed."""
+    """Whether the view follows, the number of unseen rows, or the first error changed."""
 
 
 @dataclass
@@ -64,7 +64,11 @@ class Moved(Message):
 
 @dataclass
 class GapRetryRequested(Message):
-    """The user asked to fetch the lines missing at a gap marker; for a ``NotKept``, from a time if given."""
+    """The user asked to fetch the missing lines of a gap marker.
+
+    Of a ``NotKept`` marker, not all lines are fetched at once: the first from ``from_ns`` on, by default the
+    last ones.
+    """
 
     gap: LogGap
     from_ns: int | None = None
@@ -73,9 +77,9 @@ class GapRetryRequested(Message):
 class LogView(CachedComponentStyles, Widget, can_focus=True):
     """Shows log lines and gap markers in time order.
 
-    Follows the end until the user scrolls up. From then on the visible text stays in place and a badge counts
-    new lines. Only visible lines are laid out and styled. Lines are stored as columns; beyond the limit of
-    its store, a mark takes the place of the oldest, which can be read again.
+    The view follows the end of the log until the user scrolls up. Then the visible text stays in place, and a
+    badge shows the number of new rows. Only visible lines are laid out and styled. The store drops the oldest
+    lines beyond its limit; the marker in their place lets the user read them again.
     """
 
     ALLOW_SELECT = False
@@ -144,9 +148,9 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
         now_s: Callable[[], float] = time.time,
         id: str | None = None,
     ) -> None:
-        """Create a view of a store, which other views may share; it follows the newest lines.
+        """Create a view that follows the end of ``store``, which other views may share.
 
-        Times of day are in `timezone`, by default the system's; `now_s` is the clock for ages.
+        ``timezone`` is that of times of day, by default the system's; ``now_s`` is the clock for ages.
         """
         super().__init__(id=id)
         options = options or LogOptions()
@@ -160,27 +164,25 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
         self._paint_timer: Timer | None = None
         self._painted_s = -math.inf
         self._is_building = False
-        self._drag: Callable[[int], object] | None = None
+        self._drag_handler: Callable[[int], object] | None = None
         self._reported_status: tuple[bool, int, LineKey | None] = (True, 0, None)
-        self._reported_place: tuple[bool, LineKey | None, ScrollPosition | None] = (True, None, None)
+        self._reported_position: tuple[bool, LineKey | None, ScrollPosition | None] = (True, None, None)
 
     @property
     def date_unless_today(self) -> str:
-        """The date of the newest line, if lines show times of day without dates; empty for today."""
+        """The date of the newest line; empty if it is today, or if the view does not show times of day."""
         span_ns = self.store.span_ns
-        return (
-            self._times.date_unless_today(span_ns[1])
-            if span_ns is not None and self.options.time in CLOCKS
-            else ""
-        )
+        if span_ns is None or self.options.time not in CLOCK_MODES:
+            return ""
+        return self._times.date_unless_today(span_ns[1])
 
     def clear(self) -> None:
-        """Remove all entries and the start of elapsed time; options and search stay."""
+        """Remove all entries and reset the start of elapsed time; options and search are unchanged."""
         self._times.origin_ns = None
         self.store.clear()
 
     def set_origin(self, time_ns: int) -> None:
-        """Set the start of elapsed time, such as the job's start; the default is the first line."""
+        """Set the start of elapsed time, such as the job's start; by default, that of the first line."""
         self._times.origin_ns = time_ns
         self._paint()
 
@@ -192,29 +194,29 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
 
     @options.setter
     def options(self, options: LogOptions) -> None:
-        """Change filters and display. The newest lines appear first; the cursor stays on its line."""
-        before = self.model.options
-        rows_change = (options.filters, options.folds) != (before.filters, before.folds)
-        if rows_change:
-            self.viewport.keep_line()
+        """Change filters, folds and display. The newest lines appear first; the cursor stays on its line."""
+        previous = self.model.options
+        changes_rows = (options.filters, options.folds) != (previous.filters, previous.folds)
+        if changes_rows:
+            self.viewport.remember_cursor_line()
         self.model.options = options
-        if rows_change:
+        if changes_rows:
             self._build()
-        if options.wrap != before.wrap:
+        if options.wrap != previous.wrap:
             self._pan = 0
             self.model.set_top(ScrollPosition(self.model.top.row))
         self._times.mode = options.time
-        self._update_geometry()
+        self._update_settings()
         self._paint()
 
     # Arriving lines
 
     def on_mount(self) -> None:
         self._times.mode = self.options.time
-        self.set_interval(5.0, self._show_ages)
+        self.set_interval(5.0, self._update_ages)
         self._build()
 
-    def _show_ages(self) -> None:
+    def _update_ages(self) -> None:
         if self.options.time == "relative":
             self._paint()
 
@@ -227,15 +229,15 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             self._build()
 
     def _build(self) -> None:
-        """Filter and fold for one time slice; schedule the rest, so that other tasks run in between."""
+        """Filter and fold for one time slice; schedule the next slice, so that other tasks run in between."""
         if not self.is_attached or self._is_building:
             return
         if not self.model.rows.build(TimeBudget()):
             self._is_building = True
-            # Not a message: queued messages are handled without yielding to other tasks.
+            # Not by posting a message: Textual handles all queued messages before other tasks run.
             asyncio.get_running_loop().call_soon(self._continue_build)
         else:
-            self.viewport.restore_line()
+            self.viewport.restore_cursor_line()
         self._paint_soon()
 
     def _continue_build(self) -> None:
@@ -245,7 +247,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     # Painting
 
     def _paint_soon(self) -> None:
-        """Paint at once if the last paint is a while ago; collect the changes of a burst in a later one."""
+        """Paint now if nothing was painted for ``QUIET_S``, else after ``PAINT_DELAY_S``."""
         self.viewport.invalidate()
         if self._paint_timer is not None or not self.is_attached:
             return
@@ -271,30 +273,30 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             self._reported_status = status
             self.post_message(StatusChanged())
         position = (True, None, None) if model.following else (False, model.cursor, model.top)
-        if position != self._reported_place:
-            self._reported_place = position
+        if position != self._reported_position:
+            self._reported_position = position
             self.post_message(Moved(self))
         self.finder.update()
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"log-view--{name}")
 
-    def _update_geometry(self) -> None:
+    def _update_settings(self) -> None:
         if self.is_attached:
             width, height = self.size
             pattern = self.finder.search.pattern if self.finder.search is not None else None
             colors = not self.app.no_color
-            self._renderer.geometry = Geometry(
+            self._renderer.settings = RenderSettings(
                 max(1, width - 1), self.options.wrap, self._pan, pattern, colors
             )
             self.viewport.resize(height)
 
     def on_resize(self) -> None:
-        self._update_geometry()
-        self.refresh()  # a paint between the resize and this event used the old page
+        self._update_settings()
+        self.refresh()  # the view may have been painted with the old size between the resize and this event
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        if (self._renderer.geometry.width + 1, self.viewport.height) != self.size:
+        if (self._renderer.settings.width + 1, self.viewport.height) != self.size:
             self.on_resize()
         return super().render_lines(crop)
 
@@ -305,12 +307,13 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             flags = model.row_flags(row)
             segments = renderer.line(model.row_key(row), page[y].line, flags)
         else:
-            segments = renderer.empty("" if page or y != self.viewport.height // 2 else self._empty_text())
+            is_message = not page and y == self.viewport.height // 2
+            segments = renderer.message_line(self._empty_text() if is_message else "")
         if model.unseen and y == self.viewport.height - 1:
             segments = renderer.with_badge(segments, self._badge())
         shown_rows = (page[0].row, page[-1].row) if page else (0, -1)
         bar = renderer.scroll_bar(y, self.viewport.height, len(model), *shown_rows)
-        return Strip([*segments, bar], renderer.geometry.width + 1)
+        return Strip([*segments, bar], renderer.settings.width + 1)
 
     def _badge(self) -> str:
         return f" ↓ {self.model.unseen:,} new "
@@ -320,20 +323,20 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             return "Filtering…"
         if not len(self.store):
             return "No log lines yet."
-        is_only_range = not replace(self.options, since_ns=None, until_ns=None).has_filter
-        return "No log lines in this time range." if is_only_range else "No lines match the filter."
+        filters_time_only = not replace(self.options, since_ns=None, until_ns=None).has_filter
+        return "No log lines in this time range." if filters_time_only else "No lines match the filter."
 
     # Cursor and scrolling
 
     def action_move_cursor(self, rows: int) -> None:
-        self.model.mark = None
+        self.model.selection_start = None
         self.viewport.move_cursor(rows)
 
     def action_extend(self, rows: int) -> None:
         self.viewport.move_cursor(rows, extend=True)
 
     def action_toggle_fold(self) -> None:
-        """Retry the lines of a gap, toggle a fold, or expand an object."""
+        """Fetch the missing lines of a gap, toggle a fold, or expand the object in a message."""
         entry = self.model.cursor_entry
         if isinstance(entry, LogGap):
             self.post_message(GapRetryRequested(entry))
@@ -374,17 +377,19 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     def action_pan(self, steps: int) -> None:
         if not self.options.wrap:
             self._pan = self.viewport.panned(self._pan, steps)
-            self._update_geometry()
+            self._update_settings()
             self._paint()
 
-    def find(self, pattern: LogPattern | None, *, backwards: bool = False, moves: bool = True) -> None:
-        """Highlight a pattern and go to the nearest match if it ``moves``; None ends the search.
+    def find(
+        self, pattern: LogPattern | None, *, backwards: bool = False, goes_to_match: bool = True
+    ) -> None:
+        """Highlight the matches of a pattern; if ``goes_to_match``, go to the nearest. None ends the search.
 
-        The search wraps around the ends. ``MatchChanged`` is posted when the nearest match is known, and
-        again as matches are counted.
+        The search continues at the other end of the log. ``MatchChanged`` is posted when all matches are
+        counted, and again when lines or filters change them.
         """
-        self.finder.find(pattern, backwards=backwards, moves=moves)
-        self._update_geometry()
+        self.finder.find(pattern, backwards=backwards, goes_to_match=goes_to_match)
+        self._update_settings()
         self._paint()
 
     # Mouse
@@ -404,22 +409,22 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         viewport, (width, height) = self.viewport, self.size
         if event.x == width - 1:
-            self._drag = viewport.drag_to
+            self._drag_handler = viewport.drag_to
             viewport.drag_to(event.y)
         elif self.model.unseen and event.y == height - 1 and event.x >= width - 1 - len(self._badge()):
             viewport.follow = True
         elif viewport.select_line(event.y, extend=event.shift):
-            self._drag = viewport.select_to_line
-        if self._drag is not None:
+            self._drag_handler = viewport.select_to_line
+        if self._drag_handler is not None:
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._drag is not None:
-            self._drag(event.y)
+        if self._drag_handler is not None:
+            self._drag_handler(event.y)
 
     def on_mouse_up(self) -> None:
-        if self._drag is not None:
-            self._drag = None
+        if self._drag_handler is not None:
+            self._drag_handler = None
             self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
