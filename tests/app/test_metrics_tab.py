@@ -381,7 +381,7 @@ async def test_many_nodes_and_their_chart_have_their_place_at_the_first_layout()
         ((1.0,) * 11, {"y_min": 0.0}, True),
         ((0.0, 0.5, *(1.0,) * 9), {"y_min": 0.0}, True),
         ((*(1.0,) * 9, 1.5, 1.0), {"y_min": 0.0}, False),
-        ((*(1.0,) * 10, 1.01), {"least_range": 0.25}, True),
+        ((*(1.0,) * 10, 1.01), {"min_relative_range": 0.25}, True),
         ((*(1.0,) * 10, 1.01), {}, False),
         ((1.0,) * 11, {}, True),
     ],

@@ -181,7 +181,7 @@ class NodeList:
     def footer(self, _index: int) -> list[Glyph]:
         """Return the time axis."""
         frame = self._frame
-        begin = f"-{duration_label(frame.end - frame.start, units=2)}"
+        begin = f"-{duration_label(frame.end - frame.start, max_units=2)}"
         end = "now" if frame.live else "end"
         return [(" " * self._left_cells + begin + end.rjust(self._line_cells - len(begin)), "header")]
 

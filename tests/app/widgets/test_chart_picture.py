@@ -16,7 +16,7 @@ from widget_text import draw
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.text.units import percent
 from tui.widgets.charts import legend
-from tui.widgets.charts.parts import Entry, series_of
+from tui.widgets.charts.series_groups import Entry, series_of
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Readout, Role, read_series, value_at
 from tui.widgets.charts.ticks import log_ticks
 
@@ -194,7 +194,7 @@ def test_values_are_read_at_the_nearest_sample_and_not_in_gaps() -> None:
 @pytest.mark.parametrize(("share", "least", "most"), [(0.0, 10, 20), (0.25, 1, 5)])
 def test_noise_does_not_fill_an_axis_with_a_least_range(share: float, least: int, most: int) -> None:
     speed = line("it/s", [0.0872, 0.0890, 0.0875, 0.0888] * 5)
-    rows = draw([speed], use(least_range=share), 60, 20)
+    rows = draw([speed], use(min_relative_range=share), 60, 20)
     assert least <= sum(any(role == 0 for _, role in row) for row in rows[1:]) <= most
 
 
@@ -280,7 +280,7 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
     read_at = spec(shaded=True, cursor=END - SPAN_S / 2)
     assert sum(line.count("│") for line in text([ramp("loss")], read_at, 60, 12)) > 15  # axis and cursor
     two = [ramp("loss"), ramp("eval loss", high=2.0)]
-    assert shades(two, leads=True) == {"area:0"} and not shades(two)
+    assert shades(two, has_main_line=True) == {"area:0"} and not shades(two)
     crowd = [level(f"node-{rank}", 0.9) for rank in range(6)]
     assert shades(crowd, band=True) == {"area:m"} and not shades(
         crowd, band=True, emphasis=frozenset({"node-2"})
@@ -301,7 +301,7 @@ def test_noise_is_read_as_a_line_in_its_band_and_not_shaded(smoothing: float) ->
     def roles_of(fall: float) -> set[str]:
         steps = ramp("loss", count=600)
         noisy = tuple(fall * (step < 300) + 0.01 * (step % 7 - 3) for step in range(600))
-        shown = spec("loss", shaded=True, leads=True, smoothing=smoothing)
+        shown = spec("loss", shaded=True, has_main_line=True, smoothing=smoothing)
         return {str(role)[:4] for role in roles(draw([replace(steps, values=noisy)], shown, 60, 12))}
 
     assert "band" in roles_of(0.02) and "area" not in roles_of(0.02)
@@ -322,7 +322,7 @@ def test_a_plain_number_at_the_cursor_has_five_digits_beside_its_line() -> None:
 def test_evaluations_are_points_that_do_not_hide_the_line_they_belong_to() -> None:
     loss, every_fifth = ramp("loss", count=600), slice(None, None, 100)
     evaluated = Series("eval loss", loss.times[every_fifth], loss.values[every_fifth])
-    rows = draw([loss, evaluated], spec("loss", leads=True), 80, 12)[1:11]
+    rows = draw([loss, evaluated], spec("loss", has_main_line=True), 80, 12)[1:11]
     cells = [[role for piece, role in row for _ in piece] for row in rows]
     columns = list(zip(*cells, strict=True))
     assert 5 <= sum(1 in column for column in columns) <= 12
@@ -348,13 +348,13 @@ LOSSES = [ramp("loss", 2.0, 0.999), ramp("eval loss", 2.0, 1.0246)]
 
 
 def test_values_at_the_cursor_do_not_cover_each_other() -> None:
-    raster = [row[8:] for row in text(LOSSES, spec("loss", leads=True, cursor=END), 60, 6)[1:5]]
+    raster = [row[8:] for row in text(LOSSES, spec("loss", has_main_line=True, cursor=END), 60, 6)[1:5]]
     found = [number for row in raster for number in re.findall(r"[0-9.]+", row)]
     assert found and set(found) <= {"0.99900", "1.0246"}
 
 
 def test_the_greater_value_at_the_cursor_is_above_and_letters_name_both() -> None:
-    reading = spec("loss", leads=True, letters=True, cursor=END)
+    reading = spec("loss", has_main_line=True, letters=True, cursor=END)
     shown = "\n".join(text(LOSSES, reading, 60, 12)[1:])
     assert 0 < shown.find("B 1.0246") < shown.find("A 0.99900")
     assert shown.count("A") == shown.count("B") == 1  # what is named beside its value is not named again

@@ -93,7 +93,7 @@ def is_flat(chart: ChartData) -> bool:
     if chart.finish is not None:
         begin, end = -inf, inf  # its samples have times, while its axis has steps
     values = extent((series for series in chart.series if series.name not in spec.hidden), begin, end)
-    share = 0.02 if spec.least_range or spec.y_min is not None else 0.0
+    share = 0.02 if spec.min_relative_range or spec.y_min is not None else 0.0
     return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
 
 
@@ -217,8 +217,8 @@ def _progress_charts(
     note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
     by_step = view.x_axis == "step" and bool(progress.step_series.values)
     spec = _by_step(spec, progress) if by_step else spec
-    loss_spec = replace(spec, unit=number, leads=True)
-    rate_spec = replace(spec, unit=number, least_range=LEAST_RANGE)
+    loss_spec = replace(spec, unit=number, has_main_line=True)
+    rate_spec = replace(spec, unit=number, min_relative_range=LEAST_RANGE)
     losses = (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series))
     rate = ("learning rate", progress.learning_rate_series)
     curves: list[tuple[str, str, tuple[tuple[str, Series], ...], ChartSpec, str]] = [

@@ -13,7 +13,7 @@ from textual.reactive import var
 
 from tui.screens.charts.builder import ChartData, is_flat, one_series_each, visible_part
 from tui.widgets.charts.line_chart import Hovered, LineChart
-from tui.widgets.charts.parts import is_crowd
+from tui.widgets.charts.series_groups import colors_highlights_only
 
 CHART_CELLS = 34
 """Minimum width of a chart when there are several in a row."""
@@ -168,7 +168,7 @@ class ChartGrid(Container, can_focus=True):
         if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWDED_CHART_DELAY_S:
             drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
             return shown.names == data.names and drawn_as == data.spec
-        if is_crowd(data.series, data.spec):
+        if colors_highlights_only(data.series, data.spec):
             self._crowded_charts[data.id] = (at_s or shown_s, data)
         return False
 

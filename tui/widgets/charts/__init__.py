@@ -1,1 +1,1 @@
-"""Charts drawn with a built-in braille raster; only lines that changed are repainted."""
+"""Line charts drawn with braille dots; only the lines of a chart that changed are repainted."""

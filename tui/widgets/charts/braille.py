@@ -1,8 +1,8 @@
-"""Rasterize lines into braille dots in pure Python: exact extremes, a few milliseconds for eight series.
+"""Rasterize series into braille dots, with exact extremes, in a few milliseconds for eight series.
 
-A cell holds 2 × 4 dots. A series is first reduced to one span per dot column (its lowest and highest
-value there, so no spike is lost). Each column then becomes an integer whose bits are dots (bit 0 at the
-bottom), so that drawing a span is one shift. Finally, pairs of columns are cut into braille characters.
+A cell holds 2 × 4 dots. A series is first reduced to one span per dot column: from the lowest to the highest
+value there, so that no spike is lost. Each dot column then becomes an integer whose bits are dots (bit 0 is
+the lowest), so that drawing a span is one shift. Finally, pairs of columns become braille characters.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from tui.analysis.series import Series
 DOTS_PER_CELL_X = 2
 DOTS_PER_CELL_Y = 4
 
-Span = tuple[int, float, float, float, float, bool]
-"""Dot column; lowest, highest, first and last value in it; True if a line joins it to the previous span."""
+ColumnSpan = tuple[int, float, float, float, float, bool]
+"""The values of a series in one dot column.
+
+The dot column; the lowest, highest, first and last value; True if a line joins the span to the previous one.
+"""
 
 Cells = dict[int, str]
-"""Characters by cell index, counted row by row from the top left."""
+"""Braille characters by cell index. Cells are counted row by row from the top left."""
 
 _LEFT = (0x40, 0x04, 0x02, 0x01)  # the bits of a character for its left dots, bottom to top
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
@@ -31,15 +34,20 @@ CHARACTERS = [
     for left in range(16)
     for right in range(16)
 ]
-"""The character of two columns of four dots each, as bits: ``left << 4 | right``; bit 0 is the lowest dot."""
+"""Braille characters by their dots: ``left << 4 | right``, four bits per column, bit 0 the lowest dot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Mapping from times to dot columns.
+    """Maps times (or steps) to dot columns.
 
-    Column boundaries are whole multiples of the column width, not aligned to the edge of the time range.
-    As a live chart scrolls, samples keep their columns and the picture shifts instead of flickering.
+    Columns begin at whole multiples of the column width, not at the edge of the time range. So when a live
+    chart scrolls, samples stay in their columns, and the picture shifts instead of flickering.
+
+    Attributes:
+        first: Number of the first column, counted from time 0.
+        columns: Number of columns.
+        per_second: Columns per second (or per step).
     """
 
     first: int
@@ -48,7 +56,7 @@ class Grid:
 
     @classmethod
     def over(cls, start: float, end: float, columns: int) -> Grid:
-        """Return a grid of `columns` dot columns whose last column contains `end` (epoch seconds)."""
+        """Return a grid of ``columns`` dot columns whose last column contains ``end``."""
         span_s = max(end - start, 1e-9)
         per_second = columns / span_s
         return cls(floor(end * per_second) - columns + 1, columns, per_second)
@@ -57,14 +65,15 @@ class Grid:
         return (self.first + column) / self.per_second
 
     def column(self, time_s: float) -> int:
-        """Return the dot column of a time; outside 0 … columns-1 if the time is out of range."""
+        """Return the dot column of a time; outside of 0 … columns-1 if the time is out of range."""
         return floor(time_s * self.per_second) - self.first
 
 
-def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
-    """Return one span per dot column with samples, in order, plus the nearest sample outside on each side.
+def reduce_to_spans(series: Series, grid: Grid) -> list[ColumnSpan]:
+    """Return a span for each dot column with samples, in order, and for the nearest sample on either side.
 
-    NaN is a gap: the columns on its two sides are not joined. Infinite values are kept and drawn at the edge.
+    The samples outside of the grid are needed for the lines to its edges. NaN is a gap: the columns on its
+    two sides are not joined. Infinite values are retained, and drawn at the edge.
     """
     times, values = series.times, series.values
     per_second, first = grid.per_second, grid.first
@@ -72,7 +81,7 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
     end = bisect_left(times, (first + grid.columns) / per_second)
     begin = max(0, begin - 1)
     end = min(len(times), end + 1)
-    spans: list[Span] = []
+    spans: list[ColumnSpan] = []
     append = spans.append
     current: int | None = None
     low = high = opening = closing = 0.0
@@ -101,12 +110,12 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[Span]:
 
 
 def dot_columns(
-    spans: Sequence[Span], columns: int, dot_rows: int, bottom: float, top: float
+    spans: Sequence[ColumnSpan], columns: int, dot_rows: int, bottom: float, top: float
 ) -> dict[int, int]:
     """Return the dots of every non-empty dot column as bits; bit 0 is the lowest dot.
 
-    Values beyond `bottom` and `top` are drawn at the edge. An isolated value is drawn as two by two dots,
-    because a single dot is easy to miss.
+    ``bottom`` and ``top`` are the ends of the value axis; values beyond them are drawn at the edge. An
+    isolated value is drawn as two by two dots, because a single dot is easy to miss.
     """
     scale = (dot_rows - 1) / (top - bottom) if top > bottom else 0.0
     last_row = dot_rows - 1
@@ -119,56 +128,57 @@ def dot_columns(
         return int((value - bottom) * scale + 0.5)
 
     bits: dict[int, int] = {}
-    before_column = before_row = 0
-    alone = False
+    previous_column = previous_row = 0
+    is_isolated = False
     for column, low, high, opening, closing, joined in spans:
         low_row = high_row = row_of(low)
         if low != high:
             high_row = row_of(high)
         opening_row = low_row if opening == low else high_row if opening == high else row_of(opening)
         closing_row = low_row if closing == low else high_row if closing == high else row_of(closing)
-        if alone and not joined:
-            _draw_spot(bits, before_column, before_row, columns, last_row)
-        alone = not joined
-        if joined and column > before_column + 1:
-            _draw_join(bits, before_column, before_row, column, opening_row, columns)
-        # Most columns are adjacent: joining those here, without _draw_join, makes a chart a fifth faster.
-        elif joined and opening_row > before_row + 1:
-            low_row = min(low_row, before_row + 1)
-        elif joined and opening_row < before_row - 1:
-            high_row = max(high_row, before_row - 1)
+        if is_isolated and not joined:
+            _draw_spot(bits, previous_column, previous_row, columns, last_row)
+        is_isolated = not joined
+        if joined and column > previous_column + 1:
+            _draw_join(bits, previous_column, previous_row, column, opening_row, columns)
+        # Most columns are adjacent: joining them here, without _draw_join, makes a chart a fifth faster.
+        elif joined and opening_row > previous_row + 1:
+            low_row = min(low_row, previous_row + 1)
+        elif joined and opening_row < previous_row - 1:
+            high_row = max(high_row, previous_row - 1)
         if 0 <= column < columns:
             bits[column] = bits.get(column, 0) | ((1 << (high_row - low_row + 1)) - 1) << low_row
-        before_column, before_row = column, closing_row
-    if alone:
-        _draw_spot(bits, before_column, before_row, columns, last_row)
+        previous_column, previous_row = column, closing_row
+    if is_isolated:
+        _draw_spot(bits, previous_column, previous_row, columns, last_row)
     return bits
 
 
 def _draw_spot(bits: dict[int, int], column: int, row: int, columns: int, last_row: int) -> None:
-    """Set two by two dots. A spot before column 0 is drawn at the left edge."""
+    """Draw two by two dots, at the left edge if ``column`` is -1."""
     if -1 <= column < columns and last_row:
         left = max(0, min(column, columns - 2))
-        both = 0b11 << min(row, last_row - 1)
+        two_dots = 0b11 << min(row, last_row - 1)
         for dot_column in range(left, min(left + 2, columns)):
-            bits[dot_column] = bits.get(dot_column, 0) | both
+            bits[dot_column] = bits.get(dot_column, 0) | two_dots
 
 
 def _draw_join(
     bits: dict[int, int], from_column: int, from_row: int, to_column: int, to_row: int, columns: int
 ) -> None:
-    """Draw a straight line between two columns; the dots of adjacent columns touch."""
+    """Draw a straight line between two dots that are several columns apart, without gaps between its dots."""
     slope = (to_row - from_row) / (to_column - from_column)
     start = max(from_column + 1, 0)
-    before = round(from_row + slope * (start - 1 - from_column))
+    previous_row = round(from_row + slope * (start - 1 - from_column))
     for column in range(start, min(to_column + 1, columns)):
         row = round(from_row + slope * (column - from_column))
-        low, high = min(row, before + 1), max(row, before - 1)
+        low, high = min(row, previous_row + 1), max(row, previous_row - 1)
         bits[column] = bits.get(column, 0) | ((1 << (high - low + 1)) - 1) << low
-        before = row
+        previous_row = row
 
 
 def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
+    """Convert dot columns to the braille characters of a raster of ``width`` × ``rows`` cells."""
     characters: Cells = {}
     bottom = (rows - 1) * width
     get = bits.get
@@ -188,12 +198,12 @@ def cells(bits: dict[int, int], width: int, rows: int) -> Cells:
 
 @lru_cache(maxsize=256)
 def small_curve(values: tuple[float | None, ...], width: int) -> str:
-    """Return the values as a line of braille dots in one row of ``width`` cells, scaled to their range."""
+    """Draw values as a curve of braille dots in one row of ``width`` cells, scaled to their range."""
     # Ignore the first eighth for the range: a loss falls steeply at first and would flatten the rest.
-    ranged_values = values[len(values) // 8 :] or values
-    finite_values = [value for value in ranged_values if value is not None and isfinite(value)]
-    points = [(float(place), value) for place, value in enumerate(values) if value is not None]
-    series = Series("", tuple(place for place, _ in points), tuple(value for _, value in points))
+    scaling_values = values[len(values) // 8 :] or values
+    finite_values = [value for value in scaling_values if value is not None and isfinite(value)]
+    points = [(float(index), value) for index, value in enumerate(values) if value is not None]
+    series = Series("", tuple(index for index, _ in points), tuple(value for _, value in points))
     columns = width * DOTS_PER_CELL_X
     spans = reduce_to_spans(series, Grid(0, columns, columns / max(1, len(values))))
     bits = dot_columns(

@@ -1,4 +1,4 @@
-"""A chart's legend: in the line above it, shortened to the width, or as a table beside it."""
+"""The legend of a chart: in the line above the chart, or as a table to the right of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tui.text.names import abbreviated_names, common_prefix_length
 from tui.text.sanitize import clip, sanitize
-from tui.widgets.charts.parts import SELECTED, SWITCHED_OFF, Entry
+from tui.widgets.charts.series_groups import SELECTED, SWITCHED_OFF, Entry
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, signed
 
 _SEPARATOR = "  "
@@ -16,9 +16,9 @@ _MAX_NAME_CELLS = 24
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return the names without their common prefix, cut after a separator: "node-0" → "0"."""
-    cut = common_prefix_length(names) if names else 0
-    return [name[cut:] or name for name in names]
+    """Return the names without their common prefix, which ends with a separator: "node-0" → "0"."""
+    prefix_length = common_prefix_length(names) if names else 0
+    return [name[prefix_length:] or name for name in names]
 
 
 def header(
@@ -28,50 +28,52 @@ def header(
     unit: Callable[[float], str],
     spec: ChartSpec,
     *,
-    remark: Run = ("", "note"),
+    note: Run = ("", "note"),
 ) -> Line:
-    """Return the line above a chart: title, the longest legend that fits, and a remark on the right."""
-    note, role = clip(sanitize(remark[0]), width // 2), remark[1]
-    room = max(0, width - (cell_len(note) + len(_SEPARATOR) if note else 1))  # not close to the next title
+    """Return the line above a chart: title, the longest legend that fits, and a note on the right."""
+    note_text, note_role = clip(sanitize(note[0]), width // 2), note[1]
+    # Without a note, leave a cell free before the title of a chart on the right.
+    room = max(0, width - (cell_len(note_text) + len(_SEPARATOR) if note_text else 1))
     title = clip(sanitize(title), room)
-    pieces: list[Line] = [[(title, "title")]] if title else []
+    title_parts: list[Line] = [[(title, "title")]] if title else []
     legend_room = room - (cell_len(title) + len(_SEPARATOR) if title else 0)
-    runs = _joined([*pieces, *_legend(entries, legend_room, unit, spec)])
-    filler = " " * (width - _width(runs) - cell_len(note))
-    return [run for run in (*runs, (filler, "legend"), (note, role)) if run[0]]
+    runs = _join(title_parts + _legend(entries, legend_room, unit, spec))
+    filler = " " * (width - _width(runs) - cell_len(note_text))
+    return [run for run in (*runs, (filler, "legend"), (note_text, note_role)) if run[0]]
 
 
 def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], spec: ChartSpec) -> list[Line]:
-    """Return the pieces of the longest legend that fits.
+    """Return the longest legend that fits, as one ``Line`` per entry.
 
-    A single series shows its value, and the extremes of the time range if there is room. Several entries
-    show mark, name and value each. To save room, in this order: names lose their common prefix; values are
-    dropped, unless there is a cursor; names are cut while they stay distinct; the last entries become "+3".
+    A single series has its value, and the extremes of the time range if they fit. Of several series, each has
+    sign, name and value. To save room, in this order: names lose their common prefix; values are dropped,
+    unless there is a cursor; names are cut while they stay distinct; the last entries become "+3".
     """
     if len(entries) == 1 and isinstance(entries[0].role, int):
         return _single_series(entries[0].readout(), room, unit)
     names = [entry.name for entry in entries]
     short = short_names(names)
     values = [_value_text(entry.readout(), unit) for entry in entries]
-    shown = values if spec.cursor is not None else [""] * len(entries)
+    needed_values = values if spec.cursor is not None else [""] * len(entries)
     name_room = (room + len(_SEPARATOR)) // max(1, len(entries)) - len(_SEPARATOR) - len("━ ")
-    cells = max(4, min(_MAX_NAME_CELLS, name_room - max(map(cell_len, shown), default=0)))
-    full = [
+    name_cells = max(4, min(_MAX_NAME_CELLS, name_room - max(map(cell_len, needed_values), default=0)))
+    forms = [
         (names, _MAX_NAME_CELLS, values),
         (short, _MAX_NAME_CELLS, values),
-        (short, _MAX_NAME_CELLS, shown),
+        (short, _MAX_NAME_CELLS, needed_values),
+        (short, name_cells, needed_values),
     ]
-    for form, name_cells, texts in (*full, (short, cells, shown)):
-        cut = abbreviated_names(form, name_cells)
-        pieces = _pieces(entries, cut, texts)
-        if _width(_joined(pieces)) <= room and len(set(cut)) == len(set(names)):
-            return pieces
-    pieces = _pieces(entries, abbreviated_names(short, _MAX_NAME_CELLS), shown)
+    for form_names, max_cells, form_values in forms:
+        cut_names = abbreviated_names(form_names, max_cells)
+        items = _items(entries, cut_names, form_values)
+        if _width(_join(items)) <= room and len(set(cut_names)) == len(set(names)):
+            return items
+    items = _items(entries, abbreviated_names(short, _MAX_NAME_CELLS), needed_values)
     # An entry takes at least four cells, so only the first room // 4 can fit.
-    for fitting in range(min(len(pieces) - 1, room // 4), -1, -1):
-        counted: list[Line] = [*pieces[:fitting], [(f"+{len(pieces) - fitting}", "legend")]]
-        if _width(_joined(counted)) <= room:
-            return counted
+    for fitting in range(min(len(items) - 1, room // 4), -1, -1):
+        with_rest: list[Line] = [*items[:fitting], [(f"+{len(items) - fitting}", "legend")]]
+        if _width(_join(with_rest)) <= room:
+            return with_rest
     return []
 
 
@@ -92,16 +94,16 @@ def _value_text(readout: Readout, unit: Callable[[float], str]) -> str:
     return f" {unit(readout.value)}" + (f" {signed(readout.change, unit)}" if readout.change else "")
 
 
-def _pieces(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[Line]:
+def _items(entries: Sequence[Entry], names: Sequence[str], values: Sequence[str]) -> list[Line]:
     return [
         [(f"{entry.sign} {name}", entry.role), (value, "legend")]
         for entry, name, value in zip(entries, names, values, strict=True)
     ]
 
 
-def _joined(pieces: Sequence[Line]) -> Line:
-    between: Run = (_SEPARATOR, "legend")
-    return [run for piece in pieces for run in (between, *piece)][1:]
+def _join(items: Sequence[Line]) -> Line:
+    separator: Run = (_SEPARATOR, "legend")
+    return [run for item in items for run in (separator, *item)][1:]
 
 
 def _width(runs: Line) -> int:
@@ -111,9 +113,9 @@ def _width(runs: Line) -> int:
 def legend_table(
     entries: Sequence[Entry], spec: ChartSpec, unit: Callable[[float], str], width: int, rows: int
 ) -> list[Line] | None:
-    """Return the legend as ``rows`` lines of equal width; None if there is no room.
+    """Return the legend as ``rows`` lines of equal width; None for fewer than three series, or without room.
 
-    If not all series fit, those around the selected one are listed.
+    If not all series fit, the series around the selected one are listed.
     """
     if len(entries) < 3 or rows < 5:
         return None
@@ -121,33 +123,33 @@ def legend_table(
     names = abbreviated_names(short_names(names) if len(entries) > rows else names, 14)
     has_changes = bool(spec.baseline) and spec.cursor is not None
     titles = ["last" if spec.cursor is None else "at │", *(["Δ"] if has_changes else ["min", "max"])]
-    shown, rest = _listed_entries(entries, rows - 1)
-    value_texts = [_value_texts(entries[at].readout(), unit, has_changes=has_changes) for at in shown]
+    indices, unlisted_count = _listed_entries(entries, rows - 1)
+    value_texts = [_value_texts(entries[index].readout(), unit, has_changes=has_changes) for index in indices]
     widths = [max(map(cell_len, column)) for column in zip(titles, *value_texts, strict=True)]
-    name_cells = len("━ ") + max(cell_len(names[at]) for at in shown)
-    total = len(_SEPARATOR) + name_cells + sum(cells + 1 for cells in widths)
-    if width - total < 36:  # minimum width of a raster beside a table
+    name_cells = len("━ ") + max(cell_len(names[index]) for index in indices)
+    table_cells = len(_SEPARATOR) + name_cells + sum(cells + 1 for cells in widths)
+    if width - table_cells < 36:  # minimum width of a raster beside a table
         return None
 
     def line(label: str, role: Role, texts: Sequence[str], text_role: Role) -> Line:
-        right = "".join(
+        aligned = "".join(
             " " * (cells + 1 - cell_len(text)) + text for text, cells in zip(texts, widths, strict=True)
         )
         return [
             (_SEPARATOR, "blank"),
             (label, role),
-            (" " * (name_cells - cell_len(label)) + right, text_role),
+            (" " * (name_cells - cell_len(label)) + aligned, text_role),
         ]
 
     lines = [line(" ", "axis", titles, "axis")]
-    for at, texts in zip(shown, value_texts, strict=True):
-        entry = entries[at]
-        lines.append(
-            line(f"{entry.sign} {names[at]}", entry.role, texts, "off" if is_hidden(entry) else "legend")
-        )
-    if rest:
-        lines.append([(f"{_SEPARATOR}+{rest} more".ljust(total)[:total], "axis")])
-    blank: Line = [(" " * total, "blank")]
+    for index, texts in zip(indices, value_texts, strict=True):
+        entry = entries[index]
+        text_role = "off" if is_hidden(entry) else "legend"
+        lines.append(line(f"{entry.sign} {names[index]}", entry.role, texts, text_role))
+    if unlisted_count:
+        more = f"{_SEPARATOR}+{unlisted_count} more"
+        lines.append([(more.ljust(table_cells)[:table_cells], "axis")])
+    blank: Line = [(" " * table_cells, "blank")]
     return [*lines, *[blank] * (rows - len(lines))]
 
 
@@ -164,10 +166,10 @@ def is_hidden(entry: Entry) -> bool:
 
 
 def _listed_entries(entries: Sequence[Entry], rows: int) -> tuple[Sequence[int], int]:
-    """Return the indexes of the entries that fit, around the selected one, and the number of the others."""
+    """Return the indices of the entries to list, around the selected one, and the number of the others."""
     if len(entries) <= rows:
         return range(len(entries)), 0
-    room = rows - 1
-    selected = next((number for number, entry in enumerate(entries) if entry.sign == SELECTED), 0)
-    begin = max(0, min(selected - room // 2, len(entries) - room))
-    return range(begin, begin + room), len(entries) - room
+    listed_count = rows - 1  # the last row has the number of other entries
+    selected = next((index for index, entry in enumerate(entries) if entry.sign == SELECTED), 0)
+    begin = max(0, min(selected - listed_count // 2, len(entries) - listed_count))
+    return range(begin, begin + listed_count), len(entries) - listed_count

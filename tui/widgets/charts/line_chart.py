@@ -18,9 +18,9 @@ from textual.widget import Widget
 
 from tui.analysis.series import Series
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, DOTS_PER_CELL_Y, Grid
-from tui.widgets.charts.parts import CROWD, series_of
 from tui.widgets.charts.picture import Picture, picture
 from tui.widgets.charts.raster import AREA, BAND
+from tui.widgets.charts.series_groups import GRAY, series_of
 from tui.widgets.charts.spec import ChartSpec
 from tui.widgets.components import CachedComponentStyles
 from tui.widgets.tones import SERIES, SERIES_COLORS
@@ -33,7 +33,7 @@ class ChartMessage(Message):
 
 @dataclass
 class Zoomed(ChartMessage):
-    """Request to scale the time range by ``factor``, around `x` if given."""
+    """Request to scale the range of the x axis by ``factor``; ``around`` is the position to keep in place."""
 
     factor: float
     around: float | None
@@ -41,21 +41,21 @@ class Zoomed(ChartMessage):
 
 @dataclass
 class Panned(ChartMessage):
-    """Request to move the time range by ``by`` units of the x axis; positive moves right."""
+    """Request to move the range of the x axis by ``by`` (seconds or steps); positive moves right."""
 
     by: float
 
 
 @dataclass
 class Pointed(ChartMessage):
-    """Request to read the values at `x`."""
+    """Request to put the cursor at ``x``."""
 
     x: float
 
 
 @dataclass
 class Hovered(ChartMessage):
-    """The pointer is at `x`, or left the raster (None)."""
+    """The mouse pointer moved to ``x``, or left the raster (None)."""
 
     x: float | None
 
@@ -74,16 +74,15 @@ _ROLES = (
 
 
 class LineChart(CachedComponentStyles, Widget):
-    """A chart of one or more series over a time range.
+    """A chart of one or more series over a range of time or steps.
 
-    Axes need 20 × 4 cells; smaller charts show only the line above, with the values. Series are drawn on
-    top of each other, the last on top, distinguished by color, or by letters on terminals without color.
-    Only lines that changed are repainted.
+    A chart of less than 20 × 4 cells has no axes, only the header with the values. Series are drawn over each
+    other, the last on top. They differ in color, or have letters on terminals without color. Only lines that
+    changed are repainted.
 
     Mouse actions are posted as messages for the parent to handle: the wheel posts ``Zoomed``; the wheel
     with shift, horizontal scrolling and dragging post ``Panned``; a click posts ``Pointed``, or
-    ``SeriesClicked`` on a name in the legend. The values under the pointer are shown as at a cursor, unless
-    there is one.
+    ``SeriesClicked`` on a name in the legend. While the spec has no cursor, the mouse pointer is the cursor.
     """
 
     ALLOW_SELECT = False
@@ -125,31 +124,35 @@ class LineChart(CachedComponentStyles, Widget):
         self._dragged = False
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
-        """Show the series, the last on top. The terminal decides about `spec.letters` and `spec.shaded`."""
+        """Show series, the last on top. The terminal decides about ``spec.letters`` and ``spec.shaded``."""
         if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
             self._hovered = None
-        shown = tuple(series)
-        if (shown, spec) != (self._series, self.spec):
-            before, self.spec = self.spec, spec
-            self._series = shown
-            same_colors = (before.first_color, before.emphasis) == (spec.first_color, spec.emphasis)
+        new_series = tuple(series)
+        if (new_series, spec) != (self._series, self.spec):
+            previous, self.spec = self.spec, spec
+            self._series = new_series
+            same_colors = (previous.first_color, previous.emphasis) == (spec.first_color, spec.emphasis)
             self._redraw(whole=not same_colors)
 
     def _on_resize(self, event: events.Resize) -> None:
         self._redraw(whole=True)
 
     def _redraw(self, *, whole: bool = False) -> None:
-        """Repaint only the changed lines, or all; while not visible, draw at the next paint."""
-        before, self._drawn = self._drawn, None
-        if whole or before is None or not (self.is_attached and self.is_on_screen):
+        """Draw again, and repaint the lines that changed, or all lines if ``whole``.
+
+        While the chart is off screen, it is drawn when it is next painted.
+        """
+        previous, self._drawn = self._drawn, None
+        if whole or previous is None or not (self.is_attached and self.is_on_screen):
             self.refresh()
             return
         lines = self._picture().lines
-        changed = [y for y, (old, new) in enumerate(zip(before.lines, lines, strict=False)) if old != new]
-        if changed:  # refresh() without a region would repaint everything
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+        changed_y = [y for y, (old, new) in enumerate(zip(previous.lines, lines, strict=False)) if old != new]
+        if changed_y:  # refresh() without a region would repaint everything
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed_y))
 
     def _picture(self) -> Picture:
+        """Return the picture of the chart; draw it if it was not drawn since the last change."""
         if self._drawn is None:
             width, height = self.size
             cursor = self._hovered if self.spec.cursor is None else self.spec.cursor
@@ -163,10 +166,11 @@ class LineChart(CachedComponentStyles, Widget):
 
     @property
     def raster_cells(self) -> int:
-        """Width in cells of the raster; 0 without axes."""
+        """Width of the raster in cells; 0 if the chart is too small for axes."""
         return self._picture().cells
 
     def _x_at(self, column: int) -> float | None:
+        """Return the position on the x axis of a column of the widget; None outside of the raster."""
         drawn = self._picture()
         cell = column - drawn.left
         if not 0 <= cell < drawn.cells:
@@ -216,7 +220,7 @@ class LineChart(CachedComponentStyles, Widget):
             self.post_message(Hovered(self, x))
 
     def hover(self, x: float | None) -> None:
-        """Show the values at `x`, unless the spec has a cursor; None hides them."""
+        """Show the values at ``x`` as at a cursor, unless the spec has a cursor; None hides them again."""
         if x != self._hovered:
             self._hovered = x
             if self.spec.cursor is None:
@@ -238,10 +242,10 @@ class LineChart(CachedComponentStyles, Widget):
         raster_end = drawn.left + drawn.cells
         if len(self._series) < 2 or not drawn.cells or (line and column < raster_end):
             return None
-        edge = 0
+        run_end = 0
         for text, role in drawn.lines[line] if line < len(drawn.lines) else ():
-            edge += cell_len(text)
-            if column < edge:
+            run_end += cell_len(text)
+            if column < run_end:
                 index = series_of(role)
                 return None if index is None else self._series[index].name
         return None
@@ -249,23 +253,25 @@ class LineChart(CachedComponentStyles, Widget):
     # Painting
 
     def _style(self, role: str | int, depth: float = 0.0) -> Style:
-        """Return the style of a role, ``depth`` (0 to 1) below the top of the chart."""
+        """Return the style of a role; ``depth`` is the distance from the top of the chart, 0 to 1."""
         if isinstance(role, str) and role.isdecimal():
             role = int(role)
         if isinstance(role, str) and role.startswith(AREA):
-            _, line, below, over = role.split(":", 3)
-            # The tint of the area fades from a fifth of the line's color at the top to a twentieth below.
-            strength = (0.2 - 0.15 * depth) * int(below) / DOTS_PER_CELL_Y
-            return self._style(over) + Style(bgcolor=self._mixed(self._style(line), strength).rich_color)
+            _, line_role, shaded_rows, foreground_role = role.split(":", 3)
+            # The background of the area fades from a fifth of the line's color at the top of the chart to a
+            # twentieth at the bottom.
+            strength = (0.2 - 0.15 * depth) * int(shaded_rows) / DOTS_PER_CELL_Y
+            background = self._mixed(self._style(line_role), strength).rich_color
+            return self._style(foreground_role) + Style(bgcolor=background)
         if isinstance(role, str) and role.startswith(BAND):
             if self.app.native_ansi_color:
                 return self._style("faint")
             line_style = self._style(role.partition(":")[2] or "median")
             return line_style + Style(color=self._mixed(line_style, 0.45).rich_color)
-        if isinstance(role, str) and role.startswith(CROWD):
+        if isinstance(role, str) and role.startswith(GRAY):
             role = "faint"
         if role == "median" and not (self.spec.emphasis or self.spec.selected):
-            role = 0  # without highlighted series, the median looks like the line of a single one
+            role = 0  # without highlighted series, the median has the color of the first series
         if isinstance(role, int) and role >= 0 and self._series[role].name in self.spec.emphasis:
             role = "emphasis"
         if isinstance(role, int):
@@ -273,7 +279,7 @@ class LineChart(CachedComponentStyles, Widget):
         return self.get_component_rich_style(f"line-chart--{role}")
 
     def _mixed(self, line: Style, strength: float) -> Color:
-        """Return a color between the background and a line's color."""
+        """Blend a line's color into the background; ``strength`` 1 is the line's color."""
         background = self.background_colors[1]
         return background.blend(Color.from_rich_color(line.color), strength) if line.color else background
 

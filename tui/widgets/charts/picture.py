@@ -1,6 +1,6 @@
-"""Put a chart together: value labels on the left, raster, x axis with its labels and event marks below.
+"""Compose a chart: header, value axis on the left, raster, legend on the right, x axis with marks of events.
 
-Parts that do not fit are dropped in a fixed order.
+Legend and axes are dropped if the chart is too small for them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
 from tui.widgets.charts.legend import header, legend_table
-from tui.widgets.charts.parts import entries
 from tui.widgets.charts.raster import Canvas, draw_raster
+from tui.widgets.charts.series_groups import entries
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Run
 from tui.widgets.charts.ticks import log_ticks, position_label, time_ticks, value_ticks
 
 _TONES = ("good", "caution", "bad")
 
 
-def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, widest: int) -> dict[int, str]:
-    """Return the labels of the value axis by row, all of them different."""
+def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, max_cells: int) -> dict[int, str]:
+    """Return the labels of the value axis by row; no two labels are the same."""
     bottom, top = ticks[0], ticks[-1]
-    by_row: dict[int, float] = {}
-    for tick in (bottom, top, *ticks[1:-1]):  # on a shared row the end ticks take precedence
-        by_row.setdefault(round((top - tick) / (top - bottom) * (rows - 1)), tick)
-    values = {float(f"{10.0**tick:.6g}") if spec.log else tick: row for row, tick in by_row.items()}
-    labels = labeled_ticks(tuple(values), _value_formats(sorted(values), spec))
-    clipped: dict[str, int] = {}
+    tick_by_row: dict[int, float] = {}
+    for tick in (bottom, top, *ticks[1:-1]):  # if ticks share a row, the ends of the axis take precedence
+        tick_by_row.setdefault(round((top - tick) / (top - bottom) * (rows - 1)), tick)
+    row_by_value = {
+        float(f"{10.0**tick:.6g}") if spec.log else tick: row for row, tick in tick_by_row.items()
+    }
+    labels = labeled_ticks(tuple(row_by_value), _value_formats(sorted(row_by_value), spec))
+    row_by_text: dict[str, int] = {}
     for value, text in labels:
-        clipped.setdefault(clip(text, max(1, widest)), values[value])
-    return {row: text for text, row in clipped.items()}
+        row_by_text.setdefault(clip(text, max(1, max_cells)), row_by_value[value])
+    return {row: text for text, row in row_by_text.items()}
 
 
 def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[LabelFormat]:
@@ -47,10 +49,10 @@ def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[LabelFo
 
 
 def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
-    """Return the x axis: a rule, with the labels of its ticks and the marks of events on it.
+    """Return the x axis: a rule with tick labels and the marks of events.
 
-    No label covers a mark, except the time at the cursor. If the checkpoints would hide more than half of
-    the labels, none of them is shown: a few could be mistaken for all.
+    Only the label of the cursor may cover a mark. If marks of the tone "good" (checkpoints) would hide more
+    than half of the tick labels, none of these marks is shown: a few could be mistaken for all.
     """
     cells = width - margin
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
@@ -59,42 +61,44 @@ def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
     ticks = time_ticks(
         spec.start, spec.end, cells, axis=spec.x_axis, end_label=spec.end_label, origin=spec.origin
     )
-    cursor_label, first = "", 0
+    cursor_label, cursor_begin = "", 0
     if spec.cursor is not None and spec.start <= spec.cursor <= spec.end:
         cursor_label = position_label(spec.cursor, spec.x_axis, origin=spec.origin)
-        first = _label_begin(spec.cursor, cursor_label, spec, width, margin)
-    covered = {*range(first, first + len(cursor_label))}
+        cursor_begin = _label_begin(spec.cursor, cursor_label, spec, width, margin)
+    cursor_cells = {*range(cursor_begin, cursor_begin + len(cursor_label))}
     marks = {margin + column: mark for column, mark in _marks_by_cell(spec.marks, grid, cells).items()}
-    centered = [(_label_begin(moment, text, spec, width, margin), text) for moment, text in ticks]
-    if 2 * len(_labels_that_fit(centered, marks.keys(), width, margin)) < len(ticks):
+    labels = [(_label_begin(x, text, spec, width, margin), text) for x, text in ticks]
+    if 2 * len(_labels_that_fit(labels, marks.keys(), width, margin)) < len(ticks):
         marks = {column: mark for column, mark in marks.items() if mark.tone != "good"}
     for column, mark in marks.items():
         canvas.write(0, column, mark.sign, f"mark-{mark.tone}")
-    for begin, text in _labels_that_fit(centered, covered | marks.keys(), width, margin):
+    for begin, text in _labels_that_fit(labels, cursor_cells | marks.keys(), width, margin):
         canvas.write(0, begin - 1, f" {text} "[: width - begin + 1], "axis")
-    canvas.write(0, first, cursor_label, "cursor")
+    canvas.write(0, cursor_begin, cursor_label, "cursor")
     return canvas.lines()[0]
 
 
 def _labels_that_fit(
-    labels: Sequence[tuple[int, str]], taken: Set[int], width: int, margin: int
+    labels: Sequence[tuple[int, str]], occupied_cells: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
+    """Return the labels (first cell, text) that overlap neither another label nor an occupied cell."""
     limit, fitting = width, []
-    for begin, text in reversed(labels):  # the newest label is never crowded out
+    for begin, text in reversed(labels):  # from the right, so that the newest label takes precedence
         end = begin + len(text)
-        if begin > margin and end <= limit and taken.isdisjoint(range(begin - 1, end + 1)):
+        if begin > margin and end <= limit and occupied_cells.isdisjoint(range(begin - 1, end + 1)):
             limit = begin - 1
             fitting.append((begin, text))
     return fitting
 
 
-def _label_begin(at: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
-    """Return the first cell of a label on the x axis, centered on its position where there is room."""
-    column = margin + round((at - spec.start) / (spec.end - spec.start) * (width - margin - 1))
+def _label_begin(x: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
+    """Return the first cell of a label on the x axis: centered at ``x``, but within the axis."""
+    column = margin + round((x - spec.start) / (spec.end - spec.start) * (width - margin - 1))
     return max(0, min(max(margin + 1, column - len(text) // 2), width - len(text)))
 
 
 def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
+    """Return the mark in the cell of a position on the x axis, if there is one."""
     grid = braille.Grid.over(spec.start, spec.end, cells * braille.DOTS_PER_CELL_X)
     return _marks_by_cell(spec.marks, grid, cells).get(grid.column(x) // braille.DOTS_PER_CELL_X)
 
@@ -102,16 +106,19 @@ def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
 def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> dict[int, Mark]:
     marks_by_cell: dict[int, Mark] = {}
     for mark in sorted(marks, key=lambda mark: _TONES.index(mark.tone)):
-        dot = grid.column(mark.at)  # -1 at the start of the range if the grid begins a little later
-        column = max(0, dot) // braille.DOTS_PER_CELL_X
-        if dot >= -1 and column < cells:
+        dot_column = grid.column(mark.at)  # -1 at ``spec.start`` if the grid begins a little later
+        column = max(0, dot_column) // braille.DOTS_PER_CELL_X
+        if dot_column >= -1 and column < cells:
             marks_by_cell[column] = mark
     return marks_by_cell
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart's lines and the position of its raster: ``left`` offset and ``cells`` wide (0 without axes)."""
+    """The lines of a chart, and where its raster is: ``cells`` columns from column ``left`` on.
+
+    ``cells`` is 0 if the chart is too small for axes.
+    """
 
     lines: list[Line]
     left: int = 0
@@ -119,57 +126,55 @@ class Picture:
 
 
 def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
-    """Return the chart as `height` lines of `width` cells each, and the position of its raster.
-
-    With less than 20 × 4 cells, only the header is drawn, with the values.
-    """
+    """Draw a chart of ``height`` lines of ``width`` cells; with less than 20 × 4 cells, only its header."""
     if width <= 0 or height <= 0:
         return Picture([])
     rows = height - 2
     ticks = _ticks(series, spec, rows)
     has_room = width >= 20 and height >= 4
     if ticks is None or not has_room:
-        shown = entries(series, spec) if any(curve.values for curve in series) else ()
-        title = header(spec.title, shown, width, spec.unit or number, spec, remark=(spec.note, "note"))
+        legend = entries(series, spec) if any(curve.values for curve in series) else []
+        title = header(spec.title, legend, width, spec.unit or number, spec, note=(spec.note, "note"))
         message = _empty_reason(series, spec) if ticks is None else ""
         return Picture([title, *_centered_message(message, width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // 3)
-    # A minimum width aligns charts that are stacked on top of each other.
+    # Usually the minimum of 8, so that the rasters of charts below each other are aligned.
     margin = max(8, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
     legend = entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)
-    side = sum(cell_len(text) for text, _ in table[0]) if table else 0
-    cells = width - margin - side
+    table_cells = sum(cell_len(text) for text, _ in table[0]) if table else 0
+    cells = width - margin - table_cells
     raster = draw_raster(series, spec, cells, rows, (ticks[0], ticks[-1]))
     body: list[Line] = []
     for row, line in enumerate(raster):
         text = labels.get(row, "")
         axis = " " * (margin - 1 - cell_len(text)) + text + ("┤" if text else "│")
         body.append([(axis, "axis"), *line])
-    body.append(time_line(spec, width - side, margin))
-    body = [[*line, *beside] for line, beside in zip(body, table or [[]] * len(body), strict=True)]
-    first = header(spec.title, () if table else legend, width, unit, spec, remark=_remark(spec, cells))
-    return Picture([first, *body], margin, cells)
+    body.append(time_line(spec, width - table_cells, margin))
+    body = [[*line, *table_line] for line, table_line in zip(body, table or [[]] * len(body), strict=True)]
+    title = header(spec.title, () if table else legend, width, unit, spec, note=_note_run(spec, cells))
+    return Picture([title, *body], margin, cells)
 
 
 def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float, ...] | None:
-    """Return the ticks of the value axis, as logarithms on a log axis; None if there is nothing to draw."""
-    shown = [curve for curve in series if curve.name not in spec.hidden]
-    value_range = extent(map(logarithmic, shown) if spec.log else shown, spec.start, spec.end)
+    """Return the ticks of the value axis (logarithms if ``spec.log``); None without values to draw."""
+    visible = [curve for curve in series if curve.name not in spec.hidden]
+    value_range = extent(map(logarithmic, visible) if spec.log else visible, spec.start, spec.end)
     if value_range is None:
         return None
     low, high = value_range
-    most = max(2, rows // 4 + 1)
+    max_ticks = max(2, rows // 4 + 1)
     if spec.log:
-        return log_ticks(low, high, most, fixed_high=log10(spec.y_max) if spec.y_max else None)
-    missing = spec.least_range * max(abs(low), abs(high)) - (high - low)
+        return log_ticks(low, high, max_ticks, fixed_high=log10(spec.y_max) if spec.y_max else None)
+    missing = spec.min_relative_range * max(abs(low), abs(high)) - (high - low)
     if missing > 0:
         low, high = low - missing / 2, high + missing / 2
-    return value_ticks(low, high, most, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
+    return value_ticks(low, high, max_ticks, fixed_low=spec.y_min, fixed_high=spec.y_max, base=spec.tick_base)
 
 
 def _empty_reason(series: Sequence[Series], spec: ChartSpec) -> str:
+    """Return why a chart has nothing to draw."""
     if series and all(curve.name in spec.hidden for curve in series):
         return "all series hidden"
     if any(spec.start <= time_s <= spec.end for curve in series for time_s in curve.times[-1:]):
@@ -179,8 +184,8 @@ def _empty_reason(series: Sequence[Series], spec: ChartSpec) -> str:
     return "no data in this time range" if any(curve.times for curve in series) else spec.empty_text
 
 
-def _remark(spec: ChartSpec, cells: int) -> Run:
-    """Return the mark at the cursor, in its color, or else the note."""
+def _note_run(spec: ChartSpec, cells: int) -> Run:
+    """Return the text on the right of the header: the mark at the cursor, else the note of the spec."""
     if spec.cursor is not None and (mark := mark_at(spec, cells, spec.cursor)) is not None:
         return f"{mark.sign} {mark.text}".rstrip(), f"mark-{mark.tone}"
     return spec.note, "note"
@@ -190,8 +195,8 @@ def _centered_message(text: str, width: int, height: int) -> list[Line]:
     blank: Line = [(" " * width, "blank")]
     lines = [list(blank) for _ in range(height)]
     if height:
-        shown = clip(sanitize(text), width)
-        left = (width - cell_len(shown)) // 2
-        padded = " " * left + shown + " " * (width - left - cell_len(shown))
+        message = clip(sanitize(text), width)
+        left = (width - cell_len(message)) // 2
+        padded = " " * left + message + " " * (width - left - cell_len(message))
         lines[height // 2 if height > 1 else 0] = [(padded, "empty")]
     return lines

@@ -1,7 +1,7 @@
-"""Draw the lines of a chart: each smoothed by a moving median, over a band of its samples.
+"""Draw the raster of a chart: each line smoothed by a moving median, over a band of its samples.
 
-The band keeps the lowest and the highest sample of every dot column, so no spike is lost. Its interior is
-dotted to tell it from a line on terminals without color.
+The band reaches from the lowest to the highest sample of every dot column, so no spike is lost. It is dotted
+inside, so that it differs from a line on terminals without color.
 """
 
 from __future__ import annotations
@@ -15,107 +15,112 @@ from statistics import median
 
 from tui.analysis.series import Series, logarithmic, smoothed
 from tui.widgets.charts import braille
-from tui.widgets.charts.braille import Grid, Span
-from tui.widgets.charts.parts import letter, parts
+from tui.widgets.charts.braille import ColumnSpan, Grid
+from tui.widgets.charts.series_groups import group_series, letter
 from tui.widgets.charts.spec import ChartSpec, Line, Role, value_at
 
 AREA, BAND = "area", "band"
-"""First parts of the roles of cells below a line, and of the dots of a band.
+"""Prefixes of the roles of shaded cells below a line, and of the dots of a band.
 
-A band of one series is "band:INDEX", that of many is "band". An area is "area:LINE:ROWS:OVER": the role of
-the line, the number of dot rows of the cell below it, and the role of what is drawn over the area.
+The role of the band of one series is "band:INDEX", that of the band of many series is "band". The role of a
+shaded cell is "area:LINE:ROWS:FOREGROUND": the role of the line, the number of dot rows of the cell that are
+below the line, and the role of the character in the cell.
 """
 
 _EVERY_OTHER = int("5" * 256, 16)  # more bits than any chart has dot rows
 
 
 Dots = dict[int, int]
-"""The dots of each column that has any, as bits; bit 0 is the lowest."""
+"""The dots of each non-empty dot column, as bits; bit 0 is the lowest dot."""
 
 
 def dotted(bits: Dots, grid: Grid) -> Dots:
-    """Keep every other dot, and the ends of each column."""
+    """Remove every other dot, but keep the highest and the lowest dot of each column."""
     return {
         column: dots & _EVERY_OTHER << (column + grid.first) % 2 | 1 << dots.bit_length() - 1 | (dots & -dots)
         for column, dots in bits.items()
     }
 
 
-def smoothed_spans(spans: Sequence[Span], bottom: float, top: float) -> list[Span]:
-    """Return a smoothed line: at each column, the median of the middles of up to seven columns.
+def smoothed_spans(spans: Sequence[ColumnSpan], bottom: float, top: float) -> list[ColumnSpan]:
+    """Return a smoothed line: in each dot column, the median of the midpoints of up to seven columns.
 
-    Toward the ends the window shrinks but stays centered, so that a rise of the last minutes is not
-    smoothed away; the line ends with the newest sample.
+    ``bottom`` and ``top`` are the ends of the value axis. Toward the ends of the line, fewer columns are
+    used, but as many on either side, so that a rise in the last minutes is not smoothed away. The last point
+    is the newest sample.
     """
-    middles = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
-    middles[-1:] = [newest for *_, newest, _ in spans[-1:]]
-    middles = [min(max(middle, bottom), top) for middle in middles]
+    midpoints = [(max(low, bottom) + min(high, top)) / 2 for _, low, high, _, _, _ in spans]
+    midpoints[-1:] = [newest for *_, newest, _ in spans[-1:]]
+    midpoints = [min(max(midpoint, bottom), top) for midpoint in midpoints]
     columns = [span[0] for span in spans]
-    levels: list[Span] = []
+    smoothed_line: list[ColumnSpan] = []
     for column, *_, joined in spans:
-        half = min(3, column - columns[0], columns[-1] - column)
-        level = median(middles[bisect_left(columns, column - half) : bisect_right(columns, column + half)])
-        levels.append((column, level, level, level, level, joined))
-    return levels
+        reach = min(3, column - columns[0], columns[-1] - column)
+        window = slice(bisect_left(columns, column - reach), bisect_right(columns, column + reach))
+        value = median(midpoints[window])
+        smoothed_line.append((column, value, value, value, value, joined))
+    return smoothed_line
 
 
 class Canvas:
-    """The cells of a part of a chart: a character and its role, row by row."""
+    """Cells to draw on: each has a character and a role. Cells are counted row by row from the top left."""
 
     def __init__(self, width: int, rows: int) -> None:
         self.width, self.rows = width, rows
         self.characters = [" "] * width * rows
         self.roles: list[Role] = ["blank" for _ in range(width * rows)]
-        self._levels = [0] * width
-        """Height of the shaded area in each column, in dot rows."""
+        self._shaded_heights = [0] * width
+        """Height of the shaded area in each column of cells, in dot rows."""
         self._shaded_line: Role = 0
 
     def shade(self, line: Role, bits: Dots, band: Dots) -> None:
-        """Shade the area below a line; a cell that the line crosses is shaded by the share below it.
+        """Shade the area below a line, whose dots are ``bits``.
 
-        A flat line is not shaded: a filled rectangle would dominate the screen and show nothing. Neither is
-        noise, a line that varies less than its ``band`` is high.
+        A flat line is not shaded: a filled rectangle would dominate the screen and show nothing. A noisy line
+        is not shaded either: one that varies less than the height of its ``band``.
         """
-        levels = [0] * self.width
+        heights = [0] * self.width
         for column in range(self.width):
-            both = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
-            if both:
-                ends = sum((line & -line).bit_length() + line.bit_length() for line in both)
-                levels[column] = ends // (2 * len(both)) - 1
-        covered = sorted(filter(None, levels)) or [0]
+            dot_columns = [bits[dot] for dot in (2 * column, 2 * column + 1) if dot in bits]
+            if dot_columns:
+                ends = sum((dots & -dots).bit_length() + dots.bit_length() for dots in dot_columns)
+                heights[column] = ends // (2 * len(dot_columns)) - 1
+        sorted_heights = sorted(filter(None, heights)) or [0]
         # A line is flat if the area below it almost fills a rectangle as high as its 90th percentile.
-        rectangle = covered[len(covered) * 9 // 10] * len(covered)
-        heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
-        if sum(covered) < 0.92 * rectangle and covered[-1] - covered[0] >= median(heights or [0]):
-            self._shaded_line, self._levels = line, levels
+        rectangle = sorted_heights[len(sorted_heights) * 9 // 10] * len(sorted_heights)
+        is_flat = sum(sorted_heights) >= 0.92 * rectangle
+        band_heights = [dots.bit_length() - (dots & -dots).bit_length() for dots in band.values()]
+        is_noisy = sorted_heights[-1] - sorted_heights[0] < median(band_heights or [0])
+        if not is_flat and not is_noisy:
+            self._shaded_line, self._shaded_heights = line, heights
 
     def draw(self, role: Role, bits: Dots) -> None:
-        """Draw dots, replacing the cells that they are in: a cell has only one color."""
-        for place, character in braille.cells(bits, self.width, self.rows).items():
-            self.characters[place], self.roles[place] = character, role
+        """Draw dots. They replace what was drawn in their cells, because a cell has only one color."""
+        for cell_index, character in braille.cells(bits, self.width, self.rows).items():
+            self.characters[cell_index], self.roles[cell_index] = character, role
 
     def draw_lines(self, lines: Mapping[Role, Dots], *, take_turns: bool) -> dict[Role, braille.Cells]:
-        """Draw each line over the ones before it; return the cells of each.
+        """Draw each line over the previous lines; return the characters of each line by cell index.
 
-        With ``take_turns``, lines alternate in the cells that they share, so that lines that coincide are
-        all visible; a line too short to get a turn is drawn on top.
+        With ``take_turns``, lines alternate in the cells that they share, so that all lines stay visible
+        where they coincide; a line that is too short to get a turn is drawn on top.
         """
-        cells = {role: braille.cells(bits, self.width, self.rows) for role, bits in lines.items()}
-        on_top: dict[int, Role] = {}
-        sharing: dict[int, list[Role]] = {}
-        for role, drawn in cells.items():
-            for place in on_top.keys() & drawn.keys() if take_turns else ():
-                sharing.setdefault(place, [on_top[place]]).append(role)
-            on_top |= dict.fromkeys(drawn, role)
-        for place, sharers in sharing.items():
-            # turns are two cells long, so that the colors can be distinguished
-            on_top[place] = sharers[place % self.width // 2 % len(sharers)]
-        for role, drawn in cells.items() if take_turns else ():
-            if role not in on_top.values():
-                on_top |= dict.fromkeys(drawn, role)
-        for place, role in on_top.items():
-            self.characters[place], self.roles[place] = cells[role][place], role
-        return cells
+        cells_by_role = {role: braille.cells(bits, self.width, self.rows) for role, bits in lines.items()}
+        visible_role: dict[int, Role] = {}
+        roles_sharing: dict[int, list[Role]] = {}
+        for role, cells in cells_by_role.items():
+            for index in visible_role.keys() & cells.keys() if take_turns else ():
+                roles_sharing.setdefault(index, [visible_role[index]]).append(role)
+            visible_role |= dict.fromkeys(cells, role)
+        for index, roles in roles_sharing.items():
+            # A turn is two cells long, so that the colors can be distinguished.
+            visible_role[index] = roles[index % self.width // 2 % len(roles)]
+        for role, cells in cells_by_role.items() if take_turns else ():
+            if role not in visible_role.values():
+                visible_role |= dict.fromkeys(cells, role)
+        for index, role in visible_role.items():
+            self.characters[index], self.roles[index] = cells_by_role[role][index], role
+        return cells_by_role
 
     def write(self, row: int, column: int, text: str, role: Role) -> None:
         cell_range = self.cell_range(row, column, len(text))
@@ -125,14 +130,18 @@ class Canvas:
         return slice(row * self.width + column, row * self.width + column + cells)
 
     def lines(self) -> list[Line]:
-        roles, most = list(self.roles), braille.DOTS_PER_CELL_Y
-        for column, level in enumerate(self._levels):
-            for row in range(-(-level // most)):
-                place = column + (self.rows - 1 - row) * self.width
-                roles[place] = f"{AREA}:{self._shaded_line}:{min(level - row * most, most)}:{roles[place]}"
-        rest = iter(self.characters)
+        """Return the rows as runs of characters with the same role, with the roles of shaded cells."""
+        roles, dots_per_cell = list(self.roles), braille.DOTS_PER_CELL_Y
+        for column, height in enumerate(self._shaded_heights):
+            for row in range(-(-height // dots_per_cell)):  # from the bottom
+                index = column + (self.rows - 1 - row) * self.width
+                shaded_rows = min(height - row * dots_per_cell, dots_per_cell)
+                roles[index] = f"{AREA}:{self._shaded_line}:{shaded_rows}:{roles[index]}"
+        characters = iter(self.characters)
         rows = (roles[self.cell_range(row, 0, self.width)] for row in range(self.rows))
-        return [[("".join(islice(rest, len([*run]))), role) for role, run in groupby(row)] for row in rows]
+        return [
+            [("".join(islice(characters, len([*run]))), role) for role, run in groupby(row)] for row in rows
+        ]
 
 
 def draw_raster(
@@ -142,32 +151,32 @@ def draw_raster(
     columns, dot_rows = width * braille.DOTS_PER_CELL_X, rows * braille.DOTS_PER_CELL_Y
     grid = braille.Grid.over(spec.start, spec.end, columns)
 
-    def spans_of(index: int, smoothing: float) -> list[Span]:
-        shaped = smoothed(series[index], smoothing) if smoothing else series[index]
-        return braille.reduce_to_spans(logarithmic(shaped) if spec.log else shaped, grid)
+    def spans_of(index: int, smoothing: float) -> list[ColumnSpan]:
+        curve = smoothed(series[index], smoothing) if smoothing else series[index]
+        return braille.reduce_to_spans(logarithmic(curve) if spec.log else curve, grid)
 
-    def dots_of(spans: Sequence[Span]) -> Dots:
+    def dots_of(spans: Sequence[ColumnSpan]) -> Dots:
         return braille.dot_columns(spans, columns, dot_rows, *ends)
 
-    drawn = parts(series, spec)
-    lines: dict[Role, Sequence[Span]] = {}
+    groups = group_series(series, spec)
+    lines: dict[Role, Sequence[ColumnSpan]] = {}
     bands: dict[str, Dots] = {}
     gray: Dots = {}
-    crowd = [spans_of(index, spec.smoothing) for index in drawn.crowd]
-    if spec.band and crowd:
-        band, middle = _band_and_median(crowd)
-        bands[BAND], lines["median"] = dots_of(band), smoothed_spans(middle, *ends)
+    background = [spans_of(index, spec.smoothing) for index in groups.background]
+    if spec.band and background:
+        band, medians = _band_and_median(background)
+        bands[BAND], lines["median"] = dots_of(band), smoothed_spans(medians, *ends)
     else:
-        for spans in crowd:
+        for spans in background:
             for column, dots in dots_of(spans).items():
                 gray[column] = gray.get(column, 0) | dots
     # The bands of more than three lines would cover each other.
-    has_bands = not spec.smoothing and len(drawn.lines) + (len(lines) or len(crowd)) <= 3
-    for index in sorted(drawn.lines, key=lambda index: series[index].name == spec.selected):
+    has_bands = not spec.smoothing and len(groups.lines) + (len(lines) or len(background)) <= 3
+    for index in sorted(groups.lines, key=lambda index: series[index].name == spec.selected):
         lines[index] = spans_of(index, spec.smoothing)
-        if spec.smoothing and spec.raw:
+        if spec.smoothing and spec.shows_samples:
             bands[f"{BAND}:{index}"] = dots_of(spans_of(index, 0.0))
-        elif spec.leads and index:  # evaluations are points, to keep the line they belong to visible
+        elif spec.has_main_line and index:  # draw points, so that the main line stays visible
             lines[index] = [(*span[:-1], False) for span in lines[index]]
         elif has_bands:
             bands[f"{BAND}:{index}"] = dots_of(lines[index])
@@ -176,60 +185,64 @@ def draw_raster(
     canvas = Canvas(width, rows)
     canvas.draw("faint", gray)
     dots_by_role = {role: dots_of(spans) for role, spans in lines.items()}
-    if spec.shaded and (len(lines) == 1 or (spec.leads and not crowd and lines)):
-        lead, lead_dots = next(iter(dots_by_role.items()))
-        canvas.shade(lead, lead_dots, bands.get(f"{BAND}:{lead}", {}))
+    if spec.shaded and (len(lines) == 1 or (spec.has_main_line and not background and lines)):
+        main_role, main_dots = next(iter(dots_by_role.items()))
+        canvas.shade(main_role, main_dots, bands.get(f"{BAND}:{main_role}", {}))
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
     if 0 <= cursor < width:
         for row in range(rows):
             canvas.write(row, cursor, "│", "cursor")
-    for shade, dots_by_column in bands.items():
-        canvas.draw(shade, dotted(dots_by_column, grid))
-    cells = canvas.draw_lines(dots_by_role, take_turns=not (spec.leads or spec.selected))
-    named = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
-    lettered = spec.letters and len(cells) > 1
-    labeled: set[int] = set()
-    if 0 <= cursor < width and spec.cursor is not None and len(named) <= 3:
-        at = spec.cursor
-        values = ((value_at(series[index], at), index, line_cells) for index, line_cells in named)
-        known = [(value, index, line_cells) for value, index, line_cells in values if value is not None]
-        read = sorted(known, key=itemgetter(0), reverse=True)
-        for value, index, line_cells in read:
-            name = f"{letter(index)} " if lettered else ""
-            sides = [side for side, end in ((-1, read[0]), (1, read[-1])) if end[1] == index]
+    for band_role, dots_by_column in bands.items():
+        canvas.draw(band_role, dotted(dots_by_column, grid))
+    cells = canvas.draw_lines(dots_by_role, take_turns=not (spec.has_main_line or spec.selected))
+    series_cells = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
+    has_letters = spec.letters and len(cells) > 1
+    indices_with_value: set[int] = set()
+    if 0 <= cursor < width and spec.cursor is not None and len(series_cells) <= 3:
+        x = spec.cursor
+        values = ((value_at(series[index], x), index, line_cells) for index, line_cells in series_cells)
+        present = [(value, index, line_cells) for value, index, line_cells in values if value is not None]
+        from_top = sorted(present, key=itemgetter(0), reverse=True)
+        for value, index, line_cells in from_top:
+            name = f"{letter(index)} " if has_letters else ""
+            # Only the highest value may be written above its line, and only the lowest one below.
+            sides = [side for side, end in ((-1, from_top[0]), (1, from_top[-1])) if end[1] == index]
             if _write_value(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides):
-                labeled.add(index)
-    if lettered:
-        _write_letters([line for line in named if line[0] not in labeled], canvas)
+                indices_with_value.add(index)
+    if has_letters:
+        _write_letters([line for line in series_cells if line[0] not in indices_with_value], canvas)
     return canvas.lines()
 
 
-def _band_and_median(series: Sequence[Sequence[Span]]) -> tuple[list[Span], list[Span]]:
-    """Return the extremes of all series per dot column, and the median of their middles.
+def _band_and_median(series: Sequence[Sequence[ColumnSpan]]) -> tuple[list[ColumnSpan], list[ColumnSpan]]:
+    """Return, per dot column, the extremes of all series, and the median of the midpoints of their spans.
 
-    A column's values come from the series with samples in it; it is joined to the column before unless all
-    of these have a gap there.
+    A dot column only counts series with samples in it. It is joined to the previous column unless all of
+    these series have a gap there.
     """
-    columns: defaultdict[int, list[Span]] = defaultdict(list)
+    spans_by_column: defaultdict[int, list[ColumnSpan]] = defaultdict(list)
     for span in chain.from_iterable(series):
-        columns[span[0]].append(span)
-    band: list[Span] = []
-    middle: list[Span] = []
-    for column in sorted(columns):
-        _, lows, highs, _, _, joins = zip(*columns[column], strict=True)
+        spans_by_column[span[0]].append(span)
+    band: list[ColumnSpan] = []
+    medians: list[ColumnSpan] = []
+    for column in sorted(spans_by_column):
+        _, lows, highs, _, _, joins = zip(*spans_by_column[column], strict=True)
         low, high, joined = min(lows), max(highs), any(joins)
         value = median([(low + high) / 2 for low, high in zip(lows, highs, strict=True)])
         band.append((column, low, high, low, high, joined))
-        middle.append((column, value, value, value, value, joined))
-    return band, middle
+        medians.append((column, value, value, value, value, joined))
+    return band, medians
 
 
-def _write_letters(drawn: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
-    """Put each series' letter where its line is seen near the right edge, in alternate columns."""
-    for number, (index, drawn_cells) in enumerate(drawn):
-        target = canvas.width - 1 - 2 * number
-        cell_range = (divmod(place, canvas.width) for place in drawn_cells if canvas.roles[place] == index)
-        best = min(cell_range, key=lambda place: (abs(place[1] - target), place[0]), default=None)
+def _write_letters(lines: Sequence[tuple[int, braille.Cells]], canvas: Canvas) -> None:
+    """Write the letter of each series on its line, close to the right edge; each in a column of its own.
+
+    ``lines`` has the index of each series, and its cells.
+    """
+    for number, (index, line_cells) in enumerate(lines):
+        target_column = canvas.width - 1 - 2 * number
+        visible_cells = (divmod(cell, canvas.width) for cell in line_cells if canvas.roles[cell] == index)
+        best = min(visible_cells, key=lambda cell: (abs(cell[1] - target_column), cell[0]), default=None)
         if best is not None:
             canvas.write(*best, letter(index), index)
 
@@ -242,24 +255,25 @@ def _write_value(
     role: Role,
     sides: Sequence[int],
 ) -> bool:
-    """Write a line's value beside the cursor, where it hides the fewest cells of lines; return True if done.
+    """Write the value of a line beside the cursor, where it covers the fewest cells of lines.
 
-    Its row is that where the line crosses the cursor, or above (-1 in ``sides``) or below it (1): values keep
-    the order of their lines. It is left out if it would cover another value; the legend shows both.
+    Candidates are the row in which the line crosses the cursor, and the rows above it (if -1 is in ``sides``)
+    and below it (if 1 is). Return False if the value does not fit or would cover another value; the legend
+    shows the value in any case.
     """
-    crossing = next((place // canvas.width for place in line_cells if place % canvas.width == cursor), None)
+    crossing_row = next((cell // canvas.width for cell in line_cells if cell % canvas.width == cursor), None)
     fits_right = cursor + 1 + len(text) <= canvas.width
-    if crossing is None or not (fits_right or len(text) <= cursor):
+    if crossing_row is None or not (fits_right or len(text) <= cursor):
         return False
     begin = cursor + 1 if fits_right else cursor - len(text)
-    rows = [crossing + side for side in sides if 0 <= crossing + side < canvas.rows]
-    cells = {row: canvas.cell_range(row, begin, len(text)) for row in (*rows, crossing)}
+    rows = [crossing_row + side for side in sides if 0 <= crossing_row + side < canvas.rows]
+    cells_by_row = {row: canvas.cell_range(row, begin, len(text)) for row in (*rows, crossing_row)}
 
-    def covered(row: int) -> int:
-        return sum(not str(role).startswith(("blank", BAND)) for role in canvas.roles[cells[row]])
+    def covered_cells(row: int) -> int:
+        return sum(not str(role).startswith(("blank", BAND)) for role in canvas.roles[cells_by_row[row]])
 
-    row = min(cells, key=covered)
-    if any(map(str.isdigit, canvas.characters[cells[row]])):
+    row = min(cells_by_row, key=covered_cells)
+    if any(map(str.isdigit, canvas.characters[cells_by_row[row]])):
         return False
     canvas.write(row, begin, text, role)
     return True

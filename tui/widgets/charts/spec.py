@@ -1,4 +1,4 @@
-"""Description of a chart: lines, marks, axes and cursor."""
+"""Settings of a chart: axes, marks of events, cursor, how series are drawn; and reading values of series."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from tui.widgets.charts.ticks import XAxis
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """Numbers of one series, None if missing. ``low`` and ``high`` cover the visible time range.
+    """The values of a series in the legend; None if a value is missing.
 
-    ``change`` is the difference from the baseline at the cursor.
+    Attributes:
+        value: The value at the cursor; without a cursor, the newest.
+        low: The lowest value in the visible range of the x axis.
+        high: The highest value in the visible range of the x axis.
+        change: Difference from the baseline series at the cursor.
     """
 
     value: float | None
@@ -26,16 +30,22 @@ class Readout:
 
 
 def read_series(series: Series, start: float, end: float, cursor: float | None) -> Readout:
+    """Return the values of a series for the legend, for the visible range from ``start`` to ``end``."""
     low, high = extent((series,), start, end) or (None, None)
     return Readout(latest(series, end) if cursor is None else value_at(series, cursor), low, high)
 
 
 def signed(change: float, unit: Callable[[float], str]) -> str:
+    """Format a difference of values with its sign, also if it is positive."""
     return f"{'−' if change < 0 else '+'}{unit(abs(change))}"
 
 
 def value_at(series: Series, x: float) -> float | None:
-    """Return the sample nearest to `x`; None in a gap, or more than one sample interval beyond the ends."""
+    """Return the value of the sample nearest to ``x``.
+
+    Return None if that sample is a gap (NaN), or if ``x`` is more than a sample interval before the first or
+    after the last sample.
+    """
     times, values = series.times, series.values
     if not times:
         return None
@@ -43,31 +53,33 @@ def value_at(series: Series, x: float) -> float | None:
     nearest = min(after, len(times) - 1)
     if 0 < after < len(times) and x - times[after - 1] < times[after] - x:
         nearest = after - 1
-    ends = times[:2] if after == 0 else times[-2:]
-    is_beyond = after in (0, len(times)) and abs(times[nearest] - x) > ends[-1] - ends[0]
+    end_times = times[:2] if after == 0 else times[-2:]
+    is_too_far = after in (0, len(times)) and abs(times[nearest] - x) > end_times[-1] - end_times[0]
     value = values[nearest]
-    return None if is_beyond or value != value else value
+    return None if is_too_far or value != value else value
 
 
 Role = str | int
-"""Role of a piece of a chart: a name such as "title" or "axis", or the index of a series.
+"""What a run of characters belongs to, from which its style follows.
 
-In the legend, a hidden series has the role ``-1 - index``; a gray one has ``"crowd-INDEX"``.
+It is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the role
+``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see ``raster.AREA``.
 """
 
 Run = tuple[str, Role]
-"""A text and its role."""
+"""A run of characters with the same role."""
 
 Line = list[Run]
+"""A screen line of a chart."""
 
 Tone = Literal["good", "caution", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An event at ``at`` (in the x axis' unit), shown as one sign on the axis.
+    """An event at position ``at`` of the x axis, shown there as ``sign``; ``text`` is shown at the cursor.
 
-    If several fall into one cell, the last one with the most severe tone is shown.
+    If several marks are in the same cell, only one of the most severe tone is shown: the last.
     """
 
     at: float
@@ -80,24 +92,35 @@ class Mark:
 class ChartSpec:
     """Settings for drawing a chart.
 
-    ``start``, ``end``, ``marks`` and ``cursor`` are in the x axis' unit: epoch seconds, or steps. The legend
-    shows the values at the cursor, or the newest without one. ``y_min`` and ``y_max`` default to the range
-    of the data.
+    Positions on the x axis are epoch seconds, or steps if ``x_axis`` is "step".
 
     Attributes:
-        least_range: Minimum span of the value axis relative to the largest magnitude; keeps noise small.
+        start: Left edge of the visible range of the x axis.
+        end: Right edge of the visible range of the x axis.
+        y_min: Bottom of the value axis; None to derive it from the data.
+        y_max: Top of the value axis; None to derive it from the data.
+        min_relative_range: Minimum length of the value axis relative to the largest absolute value, so that
+            noise does not fill the chart.
         unit: Formats a value with its unit; None for plain numbers.
-        tick_base: 2 places ticks at powers of two, for bytes.
+        tick_base: 2 to place ticks at powers of two, for bytes.
         origin: Start of an "elapsed" axis (epoch seconds).
-        log: True for a logarithmic value axis; values up to zero are left out.
-        smoothing: Weight (0 ≤ w < 1) of the exponential mean drawn over the faint samples; 0 disables it.
-        raw: False to leave out the faint samples below smoothed lines, which would cover other lines.
-        band: True to draw series without emphasis as a band from lowest to highest, with their median.
+        end_label: Label at the right end of a "relative" axis.
+        empty_text: Shown if the series have no values.
+        note: Text on the right of the header, such as a warning.
+        letters: True to mark each line with a letter, for terminals without color.
+        log: True for a logarithmic value axis, which leaves out values of zero or less.
+        smoothing: Weight (0 ≤ w < 1) of the exponential moving average that is drawn as the line; 0 for none.
+        shows_samples: False to hide the samples behind smoothed lines, which would cover other lines.
+        cursor: Position whose values the legend shows; None for the newest values.
+        hidden: Names of series that are not drawn; the legend lists them.
+        selected: Name of the series that is drawn on top, in color.
+        band: True to draw series that are neither selected nor emphasized as one band, with their median.
         emphasis: Names of the series that findings are about, drawn in the warning color.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
-        leads: True if the lines after the first belong to it, such as the evaluations of a loss.
-        shaded: True to shade the area below a single or leading line.
+        has_main_line: True if the first series is the main one and the others belong to it, such as a loss
+            and its evaluations.
+        shaded: True to shade the area below a line that is alone or the main line.
     """
 
     title: str = ""
@@ -105,7 +128,7 @@ class ChartSpec:
     end: float = 0.0
     y_min: float | None = None
     y_max: float | None = None
-    least_range: float = 0.0
+    min_relative_range: float = 0.0
     unit: Callable[[float], str] | None = None
     tick_base: Literal[2, 10] = 10
     x_axis: XAxis = "relative"
@@ -116,7 +139,7 @@ class ChartSpec:
     letters: bool = False
     log: bool = False
     smoothing: float = 0.0
-    raw: bool = True
+    shows_samples: bool = True
     marks: tuple[Mark, ...] = ()
     cursor: float | None = None
     hidden: frozenset[str] = frozenset()
@@ -125,9 +148,9 @@ class ChartSpec:
     emphasis: frozenset[str] = frozenset()
     baseline: str = ""
     first_color: int = 0
-    leads: bool = False
+    has_main_line: bool = False
     shaded: bool = False
 
     def exact(self, value: float) -> str:
-        """Format a value for the cursor: a plain number, such as a loss, gets five digits."""
+        """Format a value at the cursor; without a unit (such as a loss), with five significant digits."""
         return number(value, 5) if self.unit in (None, number) else self.unit(value)
