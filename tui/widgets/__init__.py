@@ -1,4 +1,4 @@
 """Widgets shared by several screens.
 
-They render the data they are given and request actions by posting messages.
+A widget renders the data that a screen passes to it, and requests actions by posting messages.
 """

@@ -17,22 +17,22 @@ def run_in_background(
     group: str = "",
     exclusive: bool = False,
 ) -> Worker[None]:
-    """Run ``work`` in a worker that ends with the node; an error ends the worker, not the app.
+    """Run ``work`` in a worker that is cancelled when the node is removed; an error ends only the worker.
 
-    The group defaults to the name. ``work`` is a function, because a coroutine object that is cancelled
-    before it starts would warn that it was never awaited.
+    ``group`` defaults to ``name``. ``work`` is a function, not a coroutine: if the worker is cancelled before
+    it starts, Python would warn that the coroutine was never awaited.
     """
 
     async def run() -> None:
-        # asyncio keeps a canceled timer, such as a request's, with its context for minutes.
-        # With the worker in it, that would keep the node, such as a screen that was left.
+        # asyncio retains a cancelled timer, such as that of a request's timeout, and its context for minutes.
+        # If the context had the worker, it would keep the node in memory, such as a closed screen.
         active_worker.set(None)  # type: ignore[arg-type]
         await work()
 
     return node.run_worker(
         run,
         name=name,
-        description=name,  # Textual's default is repr(work), with all of its data
+        description=name,  # by default, Textual would use repr(work), which may be huge
         group=group or name,
         exclusive=exclusive,
         exit_on_error=False,

@@ -14,7 +14,7 @@ from tui.widgets.tones import tone_styles
 
 
 class ConnectionNotice(WrappedText):
-    """Lines below the header while the server is unreachable, rejects requests, or the clocks differ."""
+    """Shown while the server is unreachable or rejects requests, or its clock and this machine's differ."""
 
     DEFAULT_CSS = """
     ConnectionNotice {
@@ -40,7 +40,7 @@ class ConnectionNotice(WrappedText):
         return Text.assemble((cause, tone_styles(self.app)[tone]), rest, end="")
 
     def _cause_and_consequence(self, connection: Connection) -> tuple[str, str]:
-        """Return the cause and its consequence; empty texts while the connection is fine."""
+        """Return the cause of the notice, and the rest of its text; two empty texts without a problem."""
         link, stale = connection.link, connection.stale
         since = local_time(connection.failing_since, TIME_OF_DAY)
         reason = sanitize(connection.reason).rstrip(".")
@@ -54,16 +54,17 @@ class ConnectionNotice(WrappedText):
         is_live = link is ConnectionState.LIVE
         if stale and (is_live or (link is ConnectionState.LOST and connection.stale_resources)):
             names = [resource.name for resource in stale]
-            named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            joined_names = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             first = min(stale, key=lambda resource: resource.since)
             return (
-                f"✗ Stale since {local_time(first.since, TIME_OF_DAY)}: {named}",
+                f"✗ Stale since {local_time(first.since, TIME_OF_DAY)}: {joined_names}",
                 f" – {first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
             )
         if is_live and connection.clock_ahead_s:
-            way = "ahead of" if connection.clock_ahead_s > 0 else "behind"
+            difference = duration(abs(connection.clock_ahead_s))
+            relation = "ahead of" if connection.clock_ahead_s > 0 else "behind"
             return (
-                f"▲ This machine's clock is {duration(abs(connection.clock_ahead_s))} {way} the server's. ",
+                f"▲ This machine's clock is {difference} {relation} the server's. ",
                 "Set it: ages, charts and alerts are wrong.",
             )
         if is_live or link is ConnectionState.CONNECTING:

@@ -1,4 +1,4 @@
-"""Common base of tables and trees: a heading, rows drawn one by one, and a cursor."""
+"""Base class of the widgets that have a heading, rows and a cursor: tables, the file tree, the GPU matrix."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HEADING_LINES = 1
 
 
 class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
-    """Base of ``RowTable``, ``FileTreeView`` and ``GpuMatrix``, which draw the rows.
+    """Moves a cursor over rows, by keys and mouse; subclasses draw the rows.
 
-    They implement ``row_count`` and what happens when the cursor moves or a row is chosen, and may handle
-    clicks on the heading.
+    A subclass implements ``row_count``, ``_cursor_moved`` and ``_row_clicked``, and may handle clicks on the
+    heading. Rows are counted from 0; lines are counted from the first line below the heading.
     """
 
     DEFAULT_CSS = """
@@ -52,7 +52,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
     ]
 
     blurred_cursor: reactive[bool] = reactive(True)
-    """Show the cursor without focus as well, because its row is the subject of the screen."""
+    """True to show the cursor even without focus, because other widgets show details of its row."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -72,7 +72,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _row_clicked(self, *, again: bool) -> None:
-        """Handle a click on the row of the cursor; ``again`` if the cursor was there before."""
+        """Handle a click on a row, after the cursor moved to it; ``again`` if the cursor was there before."""
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:
@@ -84,6 +84,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         return self.rich_style + self.get_component_rich_style(f"rows--{name}", partial=True)
 
     def _component_at(self, index: int) -> str:
+        """Return the component style of a row: cursor or hover; empty for an ordinary row."""
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
         return "hover" if index == self._hover else ""
@@ -92,11 +93,11 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         self.refresh_line(self._line_of(index) + HEADING_LINES)
 
     def _line_of(self, index: int) -> int:
-        """Return the number of a row's line, counted from the first line below the heading."""
+        """Return the line of a row; group headings take lines, too."""
         return index
 
     def _index_of_line(self, line: int) -> int | None:
-        """Return the row on a line, perhaps beyond the last row; None for a heading between rows."""
+        """Return the row on a line; None if the line is a group heading. It may be beyond the last row."""
         return line
 
     # The cursor
@@ -105,18 +106,18 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         index = max(0, min(index, self.row_count - 1))
         if not self.row_count or index == self._cursor:
             return
-        before, self._cursor = self._cursor, index
+        previous, self._cursor = self._cursor, index
         self._scroll_to_cursor()
-        self._refresh_row(before)
+        self._refresh_row(previous)
         self._refresh_row(index)
         self._cursor_moved()
 
     def _scroll_to_cursor(self) -> None:
         line = self._line_of(self._cursor)
-        above = (
-            1 if line and self._index_of_line(line - 1) is None else 0
-        )  # scroll the heading of its group into view, too
-        region = Region(0, line - above, 1, 1 + above + HEADING_LINES + self.footer_lines)
+        # Scroll the heading of the group into view, too, if it is just above the row.
+        group_heading = 1 if line and self._index_of_line(line - 1) is None else 0
+        height = group_heading + 1 + HEADING_LINES + self.footer_lines
+        region = Region(0, line - group_heading, 1, height)
         self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 
     def action_cursor_by(self, lines: int) -> None:
@@ -141,11 +142,11 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         self._hover_over(None)
 
     def _hover_over(self, index: int | None) -> None:
-        before, self._hover = self._hover, index
-        if index != before:
-            for changed in (before, index):
-                if changed is not None:
-                    self._refresh_row(changed)
+        previous, self._hover = self._hover, index
+        if index != previous:
+            for changed_row in (previous, index):
+                if changed_row is not None:
+                    self._refresh_row(changed_row)
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:

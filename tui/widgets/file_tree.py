@@ -1,7 +1,7 @@
-"""A tree of files with directory totals, for a hundred thousand files.
+"""A tree of files with directory totals, which stays fast with a hundred thousand files.
 
-Textual's Tree holds a widget-like node per file and is filled at once; this one draws only visible lines,
-from `tui.analysis.file_tree`, and builds, filters and sorts in a thread.
+Textual's Tree creates an object per file on the event loop. This tree draws only its visible lines; its rows
+(``tui.analysis.file_tree``) are built, filtered and sorted in a thread.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tui.widgets.row_table import RowTable
 
 SHARE_CELLS = 8
 BLOCKING_WAIT_S = 0.008
-"""How long a change blocks the event loop, so that a small tree has changed before the next key."""
-SORTED_BY = {
+"""Seconds that the event loop waits for the thread, so that a small tree changes before the next key."""
+SORT_KEY_BY_COLUMN = {
     "name": SortKey.NAME,
     **dict.fromkeys(("size", "share", "percent"), SortKey.SIZE),
     "time": SortKey.TIME,
@@ -41,7 +41,7 @@ _THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewRequest:
-    """The requested state of a tree; a new object for every change."""
+    """The files, filter and sort order to show; each change creates a new request."""
 
     entries: Sequence[FileEntry] | None = None
     pattern: str = ""
@@ -51,7 +51,7 @@ class ViewRequest:
 def middle_cut(text: str, cells: int) -> str:
     """Shorten a file name in the middle, because names differ at both ends.
 
-    If it is not ASCII, or `cells` are few, it is cut at the end.
+    A name that is not ASCII, or has less than 8 cells of space, is cut at the end.
     """
     if len(text) <= cells and cell_width(text) <= cells:
         return text
@@ -62,7 +62,7 @@ def middle_cut(text: str, cells: int) -> str:
 
 
 class FileTreeView(RowTable[int]):
-    """A tree of ``FileEntry`` records that keeps cursor and open directories across updates."""
+    """A tree of ``FileEntry`` records. When the files change, cursor, marks and open directories stay."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -78,10 +78,10 @@ class FileTreeView(RowTable[int]):
     ]
 
     class FileChosen(Message):
-        """A file was chosen by Enter or a click on the row under the cursor."""
+        """The user pressed enter on a file, or clicked the file that the cursor was on."""
 
     class Arranged(Message):
-        """The tree shows newer files, or applies another filter."""
+        """The tree now shows other files, or applies another filter."""
 
     class MarksChanged(Message):
         """The set of marked nodes changed."""
@@ -98,12 +98,17 @@ class FileTreeView(RowTable[int]):
         self.empty_text = empty_text
         self._now_s = now_s
         self._request = ViewRequest(order=order)
-        self._arranged: tuple[ViewRequest, VisibleRows | None] = (ViewRequest(), None)  # owned by the thread
+        self._arranged: tuple[ViewRequest, VisibleRows | None] = (ViewRequest(), None)
+        """The last request that was carried out, and its rows; only the thread changes it."""
         self.visible_rows: VisibleRows | None = None
+        """The rows on display; None without files."""
         self._newest_work: Future[None] | None = None
-        self._busy_with = ""
-        self._last_path: str | None = None  # restores the cursor if files return after the tree was empty
+        self._activity = ""
+        """What the thread is doing, such as "arranging…"; empty if it is idle."""
+        self._last_path: str | None = None
+        """Path of the last cursor, to restore the cursor if the tree was empty in between."""
         self._marks: set[int] = set()
+        """Node numbers of the marked files and directories."""
 
     # Current state
 
@@ -113,17 +118,17 @@ class FileTreeView(RowTable[int]):
 
     @property
     def order(self) -> Order:
-        """The sort order on display, or the requested one while sorting."""
+        """The requested sort order; while the thread is sorting, the tree still shows another order."""
         return self._request.order
 
     @property
     def pattern(self) -> str:
-        """The filter pattern on display, or the requested one while filtering."""
+        """The requested filter; while the thread is filtering, the tree still applies another filter."""
         return self._request.pattern
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._busy_with)
+        return bool(self._activity)
 
     @property
     def cursor_path(self) -> str | None:
@@ -136,7 +141,7 @@ class FileTreeView(RowTable[int]):
         return frozenset(self._marks)
 
     def set_entries(self, entries: Sequence[FileEntry] | None) -> None:
-        """Show the files; None clears the tree. The sequence must not change afterwards."""
+        """Show these files; None clears the tree. The caller must not change the sequence afterwards."""
         self._set_request(replace(self._request, entries=entries))
 
     def set_pattern(self, pattern: str) -> None:
@@ -157,9 +162,9 @@ class FileTreeView(RowTable[int]):
             self._run_in_thread(self._arrange, "arranging…")
 
     def _arrange(self) -> None:
-        """Arrange the newest request, unless an earlier call has done so. Called in the thread."""
-        request, (done, rows) = self._request, self._arranged
-        if done is not request:
+        """Compute the rows of the newest request, unless they are computed already. Runs in the thread."""
+        request, (arranged_request, rows) = self._request, self._arranged
+        if arranged_request is not request:
             entries = request.entries
             rows = None if entries is None else arranged(entries, request.pattern, request.order, rows)
             self._arranged = request, rows
@@ -175,13 +180,16 @@ class FileTreeView(RowTable[int]):
         self._run_in_thread(work, "opening…")
 
     def _run_in_thread(self, work: Callable[[], None], activity: str) -> None:
-        """Do the work in the thread and show its result: before returning if it is quick, else later."""
+        """Run ``work`` in the thread and show its result: before returning if it is quick, else later.
+
+        Meanwhile, ``activity`` is shown beside the heading.
+        """
         self._newest_work = future = _THREAD.submit(work)
         wait([future], BLOCKING_WAIT_S)
         if future.done():
             self._show_result(future)
         else:
-            self._busy_with = activity
+            self._activity = activity
             self.refresh()
             run_in_background(
                 self, partial(self._show_result_when_done, future), "tree of files", group="tree"
@@ -193,7 +201,7 @@ class FileTreeView(RowTable[int]):
 
     def _show_result(self, future: Future[None]) -> None:
         if future is self._newest_work:
-            self._busy_with = ""
+            self._activity = ""
         self.refresh()
         future.result()
         before, self.visible_rows = self.visible_rows, self._arranged[1]
@@ -201,33 +209,40 @@ class FileTreeView(RowTable[int]):
             self._show_rows(before)
 
     def _show_rows(self, before: VisibleRows | None) -> None:
-        """Show the new rows with the same marks, cursor and cursor line; a newer tree is searched by path."""
-        rows, node, tree = self.visible_rows, self.cursor_row, None if before is None else before.tree
-        is_other_tree = tree is not self.file_tree
+        """Show ``visible_rows`` in place of the rows ``before``; cursor and marks stay on their nodes.
+
+        In another tree, nodes have other numbers, so they are found by their paths.
+        """
+        rows, node = self.visible_rows, self.cursor_row
+        previous_tree = None if before is None else before.tree
+        is_other_tree = previous_tree is not self.file_tree
         if is_other_tree:
-            marked = [] if tree is None else list(map(tree.path, self._marks))
-            if tree is not None and node is not None:
-                self._last_path = tree.path(node)
+            marked_paths = [] if previous_tree is None else list(map(previous_tree.path, self._marks))
+            if previous_tree is not None and node is not None:
+                self._last_path = previous_tree.path(node)
             self._marks, node = set(), None
             if rows is not None and self._last_path is not None:
-                self._marks, node = rows.tree.nodes_at(marked), rows.tree.node_at.get(self._last_path)
-        is_filtered = before is None or rows is None or before.matches is not rows.matches
-        self._chosen = self._key_for(node, find_match=is_filtered)
+                self._marks, node = rows.tree.nodes_at(marked_paths), rows.tree.node_at.get(self._last_path)
+        has_other_filter = before is None or rows is None or before.matches is not rows.matches
+        self._cursor_target = self._key_for(node, find_match=has_other_filter)
         self.set_rows(rows.nodes if rows is not None else ())
-        if is_other_tree or is_filtered:
+        if is_other_tree or has_other_filter:
             self.post_message(self.Arranged())
             self.post_message(self.Highlighted(self, self.cursor_key or ""))
 
     def _key_for(self, node: int | None, *, find_match: bool) -> str | None:
-        """Return the key of a node, or of the directory that hides it, or of the first match."""
+        """Return the key of a node; if the node has no row, of the closest directory that has a row.
+
+        With ``find_match``, return the key of the first match unless that node matches the filter.
+        """
         rows = self.visible_rows
         if rows is None or not rows.nodes:
             return None
-        path = () if node is None else (node, *rows.tree.ancestors(node))
-        shown = next((other for other in path if rows.row_of(other) is not None), rows.nodes[0])
-        if find_match and rows.matches is not None and not rows.matches.hits[shown]:
-            shown = next((other for other in rows.nodes if rows.matches.hits[other]), shown)
-        return str(shown)
+        candidates = () if node is None else (node, *rows.tree.ancestors(node))
+        target = next((other for other in candidates if rows.row_of(other) is not None), rows.nodes[0])
+        if find_match and rows.matches is not None and not rows.matches.hits[target]:
+            target = next((other for other in rows.nodes if rows.matches.hits[other]), target)
+        return str(target)
 
     # Drawing
 
@@ -250,7 +265,7 @@ class FileTreeView(RowTable[int]):
         is_directory = self._is_directory(node)
         indent = " " * min(2 * tree.depths[node], cells)
         if len(indent) > cells // 2:
-            # At this depth indentation leaves no room for names: show the depth as a number.
+            # So much indentation leaves no room for names: show the depth as a number instead.
             indent = clip(f"{tree.depths[node]}› ", cells // 2)
         sign = ("▾" if rows.is_open(node) else "▸") if is_directory else " "
         name = sanitize(tree.names[node]) + ("/" if is_directory else "")
@@ -289,11 +304,11 @@ class FileTreeView(RowTable[int]):
         return [(self._shown_rows.tree.type_of(node), "muted")]
 
     def _arrow(self, column: Column[int]) -> str:
-        shows_activity = column.id == "name" and self._busy_with
-        return super()._arrow(column) + (f"  · {self._busy_with}" if shows_activity else "")
+        shows_activity = column.id == "name" and self._activity
+        return super()._arrow(column) + (f"  · {self._activity}" if shows_activity else "")
 
     def render_line(self, y: int) -> Strip:
-        message = self._busy_with or (self.empty_text if self.visible_rows is not None else "")
+        message = self._activity or (self.empty_text if self.visible_rows is not None else "")
         if self.row_count or y != max(1, self.size.height // 2) or not message:
             return super().render_line(y)
         width = self.scrollable_content_region.width
@@ -367,7 +382,7 @@ class FileTreeView(RowTable[int]):
 
     def on_row_table_heading_pressed(self, event: RowTable.HeadingPressed) -> None:
         event.stop()
-        self.sort_by(SORTED_BY[event.column_id])
+        self.sort_by(SORT_KEY_BY_COLUMN[event.column_id])
 
     def _row_clicked(self, *, again: bool) -> None:
         node = self.cursor_row

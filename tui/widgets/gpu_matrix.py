@@ -1,4 +1,4 @@
-"""The node × GPU matrix: a line per node while they fit, else several nodes per line, two GPUs per cell."""
+"""The node × GPU matrix: a line per node if they fit, else several nodes on a line with two GPUs per cell."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ from tui.widgets.charts.ticks import duration_label
 from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.tones import HEAT, HEAT_LEVELS
 
-Shares = tuple[float | None, ...]
-"""Shares (0–1), one per GPU; None if unknown."""
+Fractions = tuple[float | None, ...]
+"""Such as the utilization of each GPU of a node, 0 to 1; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A node (or a GPU, if there is only one node).
+    """A node; or a GPU, if the job has only one node.
 
     Attributes:
-        label_note: A sign and a word such as "▲ slow"; empty for none. Only the sign is shown if space is
-            scarce.
-        history: Its values over time; ``Frame.full`` is a share of 1. Drawn if ``Frame.over_time``.
+        label_note: A sign and a word such as "▲ slow", or empty. Without room, only the sign is shown.
+        values: The value of each GPU.
+        mean: The mean of the values.
+        history: The node's values over time, drawn if ``Frame.over_time``; ``Frame.full`` counts as 1.
         facts: CPU, memory, disk … as text, in the order of ``Frame.facts``.
     """
 
     name: str
     label_note: str
-    values: Shares
+    values: Fractions
     mean: float | None
     history: Series = EMPTY
     facts: tuple[str, ...] = ()
@@ -58,12 +59,17 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Display settings of a matrix, besides its nodes.
+    """Display settings of a matrix.
 
-    ``over_time`` shows each node's history, from ``start`` to ``end`` (epoch seconds), instead of its GPUs:
-    the lowest value of each cell if ``low_is_bad``, else the highest. A value of ``full`` is a share of 1.
-    ``facts`` are the headings of the columns beside the cells. ``live`` is False for an ended run, whose
-    cells all have the color of a busy GPU: nothing needs attention. ``empty_text`` is shown without nodes.
+    Attributes:
+        over_time: True to show the history of each node instead of its GPUs.
+        start: Begin of the histories, epoch seconds.
+        end: End of the histories, epoch seconds.
+        full: Value in a history that counts as 1.
+        live: False for an ended run: all cells have the color of a busy GPU, as nothing needs attention.
+        low_is_bad: True if each cell of a history shows the lowest value of its time range, not the highest.
+        facts: Headings of the columns beside the cells.
+        empty_text: Shown if there are no nodes.
     """
 
     title: str = ""
@@ -77,51 +83,53 @@ class Frame:
     empty_text: str = "reading…"
 
 
-Glyph = tuple[str, str]
-"""Text and the name of its style."""
+Run = tuple[str, str]
+"""A text and the name of its style."""
 
-_BLOCKS = "▁▂▃▄▅▆▇▇"  # no full block, which would merge with that of the next node
+_BLOCKS = "▁▂▃▄▅▆▇▇"  # no full block, which would touch the block of the node below
 _UNKNOWN = "·"
 
 
-def _level(share: float | None, levels: int) -> int:
-    """Return the index of a share among ``levels`` equal parts of 0 … 1; -1 if the share is unknown."""
-    if share is None or isnan(share):
+def _level(fraction: float | None, levels: int) -> int:
+    """Divide 0 … 1 into ``levels`` equal ranges; return the index of that of a fraction, -1 if unknown."""
+    if fraction is None or isnan(fraction):
         return -1
-    return min(levels - 1, int(max(share, 0.0) * levels))
+    return min(levels - 1, int(max(fraction, 0.0) * levels))
 
 
-def heat_style(share: float | None) -> str:
-    level = _level(share, HEAT_LEVELS)
+def heat_style(fraction: float | None) -> str:
+    """Return the name of the style of a fraction: a heat color, or that of an unknown value."""
+    level = _level(fraction, HEAT_LEVELS)
     return "unknown" if level < 0 else f"heat-{level}"
 
 
-def bar(share: float | None) -> Glyph:
-    level = _level(share, len(_BLOCKS))
-    return _UNKNOWN if level < 0 else _BLOCKS[level], heat_style(share)
+def bar(fraction: float | None) -> Run:
+    """Return a block character that is as high as the fraction, in its heat color."""
+    level = _level(fraction, len(_BLOCKS))
+    return _UNKNOWN if level < 0 else _BLOCKS[level], heat_style(fraction)
 
 
-def braille_bars(shares: Shares) -> list[Glyph]:
-    """Return two GPUs per cell, each one to four dots high, in the heat color of the lower of the two."""
-    glyphs = []
-    for at in range(0, len(shares), 2):
-        pair = (*shares[at : at + 2], None)[:2]
-        left, right = ((1 << 1 + _level(share, 4)) - 1 for share in pair)
-        glyph = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
-        lowest = min((share for share in pair if share is not None and share == share), default=None)
-        glyphs.append((glyph, heat_style(lowest)))
-    return glyphs
+def braille_bars(fractions: Fractions) -> list[Run]:
+    """Return a cell for every two GPUs: bars of one to four dots, in the heat color of the lower value."""
+    runs = []
+    for index in range(0, len(fractions), 2):
+        pair = (*fractions[index : index + 2], None)[:2]
+        left, right = ((1 << 1 + _level(fraction, 4)) - 1 for fraction in pair)
+        character = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
+        known = [fraction for fraction in pair if fraction is not None and not isnan(fraction)]
+        runs.append((character, heat_style(min(known, default=None))))
+    return runs
 
 
 MAX_NAME_CELLS = 20
 VALUE_CELLS = 4  # fits "100%"
-_CELL_STEP = 2  # a cell and the space after it
-_NUMBER_STEP = 5  # a cell with its share as a number, if there is room for all
+_CELL_STEP = 2  # a GPU: its cell and a space
+_NUMBER_STEP = 5  # a GPU with its value as a number: its cell, three digits and a space
 _MIN_HISTORY_CELLS = 10
 
 
 class NodeList:
-    """The layout with a line for each node: its mean, its note, its GPUs or its history, and facts."""
+    """The layout with a line for each node: name, mean, note, GPUs (or history) and facts."""
 
     across = 1
     """Number of nodes on a line."""
@@ -129,7 +137,7 @@ class NodeList:
     def __init__(self, rows: Sequence[MatrixRow], frame: Frame, width: int) -> None:
         self._rows, self._frame, self._width = rows, frame, width
         self._gpus = max((len(row.values) for row in rows), default=0)
-        # A history, or a bar for the only GPU, takes the spare width.
+        # A history, or the bar of a single GPU, is as wide as there is room.
         self._fills_width = frame.over_time or self._gpus == 1
         self.has_footer = bool(rows) and frame.over_time
         self._place_columns()
@@ -137,48 +145,48 @@ class NodeList:
     def _place_columns(self) -> None:
         rows, frame, width = self._rows, self._frame, self._width
         names = [sanitize(row.name) for row in rows]
-        name = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
-        # So that columns of GPUs don't move when a note such as "▲ slow" comes or goes.
+        name_cells = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
+        # Reserve cells for a note such as "▲ slow", so that the GPUs don't move when it appears.
         reserved = 6 if self._gpus > 1 else 0
-        note = max([reserved, *(cell_len(sanitize(row.label_note)) for row in rows)])
-        left = name + 1 + VALUE_CELLS + 1 + note + 2
-        columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
-        self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in columns]
-        facts = sum(self._fact_widths)
-        # Numbers are not needed for a single GPU: its share is the mean beside its name.
-        fits = self._gpus > 1 and left + self._gpus * _NUMBER_STEP + facts <= width
-        self._cell_step = _NUMBER_STEP if fits else _CELL_STEP
-        least = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
-        self._left_cells = max(0, min(left, width - least))
-        cells = 2 * _MIN_HISTORY_CELLS if frame.over_time else self._gpus * self._cell_step
-        while self._fact_widths and self._left_cells + cells + sum(self._fact_widths) > width:
+        note_cells = max([reserved, *(cell_len(sanitize(row.label_note)) for row in rows)])
+        left_cells = name_cells + 1 + VALUE_CELLS + 1 + note_cells + 2
+        fact_columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
+        self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in fact_columns]
+        facts_cells = sum(self._fact_widths)
+        # A single GPU needs no number: its value is the mean beside the name.
+        has_numbers = self._gpus > 1 and left_cells + self._gpus * _NUMBER_STEP + facts_cells <= width
+        self._cell_step = _NUMBER_STEP if has_numbers else _CELL_STEP
+        min_line_cells = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
+        self._left_cells = max(0, min(left_cells, width - min_line_cells))
+        line_cells = 2 * _MIN_HISTORY_CELLS if frame.over_time else self._gpus * self._cell_step
+        while self._fact_widths and self._left_cells + line_cells + sum(self._fact_widths) > width:
             self._fact_widths.pop()
         name_room = self._left_cells - VALUE_CELLS - 2
-        # A sign next to a node is more useful than a few more letters of its name.
+        # Leave room for the sign of a node: it is more useful than a few more letters of the name.
         name_room -= 2 if name_room > 6 else 0
-        self._label_cells = max(0, min(name, name_room))
+        self._label_cells = max(0, min(name_cells, name_room))
         self._labels = abbreviated_names(names, self._label_cells)
         self._line_cells = max(0, width - self._left_cells - sum(self._fact_widths))
 
     def node_at(self, line: int, _column: int) -> int:
         return line
 
-    def header(self) -> list[Glyph]:
-        title, left = sanitize(self._frame.title), self._left_cells
+    def header(self) -> list[Run]:
+        title, title_cells = sanitize(self._frame.title), self._left_cells
         if not self._rows:
             return [(clip(title, self._width), "title")]
-        # No GPU numbers are above a history or a single GPU, so the title may extend over it.
-        left += self._line_cells if self._fills_width else 0
-        shown = clip(title, max(0, left - 1))
-        # Two-digit GPU numbers would touch: show only the last digit.
+        # Above a history or a single GPU are no GPU numbers, so the title may extend over it.
+        title_cells += self._line_cells if self._fills_width else 0
+        title = clip(title, max(0, title_cells - 1))
+        # Only the last digit, because numbers of two digits would touch.
         gpus = range(0 if self._fills_width else self._gpus)
         numbers = "".join(f"{gpu % 10}".ljust(self._cell_step) for gpu in gpus)
         return [
-            (shown + " " * (left - cell_len(shown)), "title"),
+            (title + " " * (title_cells - cell_len(title)), "title"),
             (numbers + self._facts(self._frame.facts), "header"),
         ]
 
-    def footer(self, _index: int) -> list[Glyph]:
+    def footer(self, _index: int) -> list[Run]:
         """Return the time axis."""
         frame = self._frame
         begin = f"-{duration_label(frame.end - frame.start, max_units=2)}"
@@ -189,61 +197,62 @@ class NodeList:
         facts = zip(self._fact_widths, map(sanitize, texts), strict=False)
         return "".join(" " * (width - cell_len(text)) + text for width, text in facts)
 
-    def line(self, index: int, cursor: int | None) -> list[Glyph]:
-        """Return the line of a node; ``cursor`` is the highlighted node."""
+    def line(self, index: int, cursor: int | None) -> list[Run]:
+        """Return the line of a node; ``cursor`` is the index of the highlighted node."""
         row, name, note = self._rows[index], self._labels[index], sanitize(self._rows[index].label_note)
-        rest = self._left_cells - self._label_cells - 1 - VALUE_CELLS
-        if cell_len(note) > rest - 2:
-            note = row.sign if rest >= 2 else ""  # without room, show only the sign, right next to the cells
-        beside = f" {note}" if note else ""
+        note_room = self._left_cells - self._label_cells - 1 - VALUE_CELLS
+        if cell_len(note) > note_room - 2:
+            note = row.sign if note_room >= 2 else ""
+        note = f" {note}" if note else ""
         return [
             (name, "cursor" if index == cursor else "name"),
             (" " * (self._label_cells - cell_len(name) + 1), "name"),
             (clip(percent(row.mean), VALUE_CELLS).rjust(VALUE_CELLS), "value"),
-            (beside + " " * (rest - cell_len(beside)), "note"),
+            (note + " " * (note_room - cell_len(note)), "note"),
             *self._cells(row),
             (self._facts(row.facts), "name"),
         ]
 
-    def _cells(self, row: MatrixRow) -> list[Glyph]:
+    def _cells(self, row: MatrixRow) -> list[Run]:
         if self._frame.over_time:
             return self._history(row)
         if self._gpus == 1:
             used, unused = thin_bar(row.mean or 0.0, self._line_cells)
             return [(used, heat_style(row.mean)), (unused, "unknown")]
-        glyphs: list[Glyph] = []
-        for share in row.values:
-            glyph, style = bar(share)
-            # A node's mean may be at the edge of two colors: GPUs close to it have its color.
-            if share is not None and row.mean is not None and abs(share - row.mean) < 0.1:
+        runs: list[Run] = []
+        for value in row.values:
+            character, style = bar(value)
+            # A GPU close to the node's mean has the mean's color, so that equal GPUs look equal even if their
+            # values are at the border of two colors.
+            if value is not None and row.mean is not None and abs(value - row.mean) < 0.1:
                 style = heat_style(row.mean)
-            number = f"{percent(share).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
-            glyphs += [(glyph if number else f"{glyph} ", style), (number, "header")]
-        return [*glyphs, (" " * (self._cell_step * (self._gpus - len(row.values))), "name")]
+            number = f"{percent(value).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
+            runs += [(character if number else f"{character} ", style), (number, "header")]
+        return [*runs, (" " * (self._cell_step * (self._gpus - len(row.values))), "name")]
 
-    def _history(self, row: MatrixRow) -> list[Glyph]:
+    def _history(self, row: MatrixRow) -> list[Run]:
         frame, cells = self._frame, self._line_cells
-        pick = 0 if frame.low_is_bad else 1
         cell_s = (frame.end - frame.start) / max(1, cells)
-        glyphs = []
-        for number, values in enumerate(column_extremes(row.history, frame.start, frame.end, cells)):
-            # If samples are sparser than cells, use the nearest sample.
-            nearest = value_at(row.history, frame.start + (number + 0.5) * cell_s)
-            value = nearest if values is None else values[pick]
-            glyphs.append(bar(None if value is None else value / frame.full))
-        return glyphs
+        runs = []
+        for number, extremes in enumerate(column_extremes(row.history, frame.start, frame.end, cells)):
+            if extremes is None:  # no sample in the time range of the cell
+                value = value_at(row.history, frame.start + (number + 0.5) * cell_s)
+            else:
+                value = extremes[0 if frame.low_is_bad else 1]
+            runs.append(bar(None if value is None else value / frame.full))
+        return runs
 
 
 def _facts_that_fit(facts: Iterable[str], room: int) -> str:
-    """Return the facts that fit, none of them cut."""
-    shown = ""
+    """Join the facts that fit into ``room`` cells; skip the others."""
+    text = ""
     for fact in facts:
-        shown += fact if cell_len(shown + fact) <= room else ""
-    return shown
+        text += fact if cell_len(text + fact) <= room else ""
+    return text
 
 
 class NodeGrid:
-    """The layout with several nodes on a line, two GPUs per cell, each node followed by its sign."""
+    """The layout with several nodes on a line: two GPUs per cell, and the sign of a node after its cells."""
 
     has_footer = True
 
@@ -259,7 +268,7 @@ class NodeGrid:
         position = (column - self._label_cells) // self._node_cells
         return line * self.across + position if 0 <= position < self.across else None
 
-    def header(self) -> list[Glyph]:
+    def header(self) -> list[Run]:
         title = clip(sanitize(self._frame.title), self._width)
         return [(title, "title"), (_facts_that_fit(self._summary(), self._width - cell_len(title)), "value")]
 
@@ -269,15 +278,15 @@ class NodeGrid:
         if not means:
             return [f"  {counted(len(rows), 'node')}"]
         word = "low" if frame.low_is_bad else "high"
-        worst, name = (min if frame.low_is_bad else max)(means, key=lambda of_node: of_node[0])
+        worst, name = (min if frame.low_is_bad else max)(means, key=lambda mean_and_name: mean_and_name[0])
         counts = Counter(row.sign for row in rows if row.sign)
-        # Put the signs of unhealthy nodes first: what does not fit is left out on the right.
+        # The signs of unhealthy nodes come before the worst node: without room, the end is left out.
         signs = "".join(f"  {sign}{count}" for sign, count in counts.items())
         mean = percent(sum(mean for mean, _ in means) / len(means))
         return [f" {mean}", signs, f"  {word} {percent(worst)} {name}"]
 
-    def footer(self, index: int) -> list[Glyph]:
-        """Return the details of a node."""
+    def footer(self, index: int) -> list[Run]:
+        """Return the name, the mean, the note and the facts of a node."""
         row = self._rows[index]
         name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
         room = self._width - cell_len(f"{name} {percent(row.mean)} {note}")
@@ -290,14 +299,16 @@ class NodeGrid:
             (_facts_that_fit(facts, room), "header"),
         ]
 
-    def line(self, number: int, cursor: int | None) -> list[Glyph]:
-        """Return a line of nodes, counted from 0; ``cursor`` is the highlighted node."""
+    def line(self, number: int, cursor: int | None) -> list[Run]:
+        """Return line ``number``, counted from 0; ``cursor`` is the index of the highlighted node."""
         first = number * self.across
-        runs: list[Glyph] = [(self._labels[first].rjust(self._label_cells - 1) + " ", "header")]
+        runs: list[Run] = [(self._labels[first].rjust(self._label_cells - 1) + " ", "header")]
         for index, row in enumerate(self._rows[first : first + self.across], first):
-            cells = braille_bars(row.values)
-            runs += [(glyph, f"{style} cursor" if index == cursor else style) for glyph, style in cells]
-            runs.append(((row.sign or " ").rjust(self._node_cells - len(cells)), "note"))
+            bars = braille_bars(row.values)
+            runs += [
+                (character, f"{style} cursor" if index == cursor else style) for character, style in bars
+            ]
+            runs.append(((row.sign or " ").rjust(self._node_cells - len(bars)), "note"))
         return runs
 
 
@@ -305,13 +316,14 @@ def line_count(layout: NodeList | NodeGrid, nodes: int) -> int:
     return HEADING_LINES + -(-nodes // layout.across) + layout.has_footer
 
 
-def lay_out(rows: Sequence[MatrixRow], frame: Frame, width: int, height: int) -> NodeList | NodeGrid:
+def choose_layout(rows: Sequence[MatrixRow], frame: Frame, width: int, height: int) -> NodeList | NodeGrid:
+    """Return a ``NodeList``, or a ``NodeGrid`` if the nodes need more than ``height`` lines."""
     has_gpus = any(row.values for row in rows)
-    is_dense = has_gpus and not frame.over_time and HEADING_LINES + len(rows) > height
-    kind = NodeGrid if is_dense else NodeList
-    layout = kind(rows, frame, width)
+    needs_grid = has_gpus and not frame.over_time and HEADING_LINES + len(rows) > height
+    layout_class = NodeGrid if needs_grid else NodeList
+    layout = layout_class(rows, frame, width)
     if line_count(layout, len(rows)) > height:
-        layout = kind(rows, frame, width - 1)  # the scroll bar would cover the last cells
+        layout = layout_class(rows, frame, width - 1)  # the last column is the scroll bar
     return layout
 
 
@@ -319,11 +331,11 @@ _STYLES = ("title", "header", "name", "value", "note", "unknown", "empty", "curs
 
 
 class GpuMatrix(CursorRows):
-    """A heat map of nodes × GPUs that shows values by cell height and color.
+    """A heat map of nodes × GPUs, which shows values by the height and the color of cells.
 
-    Nodes get a line each while they fit, then share lines and show two GPUs per cell; 64 nodes of 8 GPUs
-    fit into 44 × 10 cells. Larger matrices scroll, with a fixed header and a footer for the node under the
-    cursor. Enter or a click posts `NodeSelected`.
+    Each node has a line of its own if all fit. If not, nodes share lines, with two GPUs per cell: 64 nodes of
+    8 GPUs fit into 44 × 10 cells. A larger matrix scrolls between its header and a footer with the details
+    of the node at the cursor. Enter or a click posts ``NodeSelected``.
     """
 
     ALLOW_SELECT = False
@@ -361,7 +373,7 @@ class GpuMatrix(CursorRows):
         super().__init__(id=id)
         self._frame = Frame()
         self._rows: Sequence[MatrixRow] = ()
-        self._layout = lay_out(self._rows, self._frame, 0, 0)
+        self._layout = choose_layout(self._rows, self._frame, 0, 0)
         self.set_reactive(CursorRows.blurred_cursor, False)
 
     @property
@@ -385,20 +397,20 @@ class GpuMatrix(CursorRows):
         return next((index for index, row in enumerate(self._rows) if row.name == name), None)
 
     def fit(self) -> None:
-        """Lay out again after the space around the matrix changed without a resize of the matrix."""
-        self._layout = lay_out(self._rows, self._frame, self.size.width, self._height_at_most())
+        """Lay out again; call it if the space around the matrix changed without a resize of the matrix."""
+        self._layout = choose_layout(self._rows, self._frame, self.size.width, self._max_height())
         self.virtual_size = Size(self.size.width, line_count(self._layout, len(self._rows)))
         self.refresh()
 
-    def _height_at_most(self) -> int:
-        """Return the available height: the parent's if the matrix has automatic height.
+    def _max_height(self) -> int:
+        """Return the available height: that of the parent if the matrix has automatic height.
 
-        Its own height would reflect the previous rows: after growing from a few nodes to many, the matrix
-        would stay at small cells without names.
+        The matrix's height would be that of its previous rows. When a few nodes become many, it would use the
+        grid although there is room for a line per node.
         """
-        around = self.parent.size.height if isinstance(self.parent, Widget) else 0
-        if self.styles.height is not None and self.styles.height.is_auto and around:
-            return around
+        parent_height = self.parent.size.height if isinstance(self.parent, Widget) else 0
+        if self.styles.height is not None and self.styles.height.is_auto and parent_height:
+            return parent_height
         return self.size.height or 10_000  # before the first layout: a line for each node
 
     def _on_resize(self, event: events.Resize) -> None:
@@ -417,7 +429,7 @@ class GpuMatrix(CursorRows):
         self.refresh()
 
     def point_at(self, name: str | None) -> None:
-        """Put the cursor on a chosen node and show it without focus too; None chooses no node."""
+        """Put the cursor on a node, and show it even without focus; None hides the cursor again."""
         index = self._index_of(name)
         self.blurred_cursor = index is not None
         if index is not None:
@@ -430,7 +442,7 @@ class GpuMatrix(CursorRows):
         self._move_cursor(self._cursor + nodes)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave left and right to the screen while each line holds one node."""
+        """While each line has one node, leave the keys left and right to the screen."""
         return action != "move_across" or self._layout.across > 1
 
     def action_select(self) -> None:
@@ -448,27 +460,28 @@ class GpuMatrix(CursorRows):
     # Painting
 
     def _style(self, name: str) -> Style:
-        """Return the style of a run; several names separated by spaces are combined."""
+        """Return the style of a run; names that are separated by a space are combined."""
         style = Style.null()
-        for part in name.split(" "):
-            is_ended = part.startswith("heat-") and not self._frame.live
-            shown = heat_style(1.0) if is_ended else part
-            style += self.get_component_rich_style(f"gpu-matrix--{shown}", partial=shown == "cursor")
+        for style_name in name.split(" "):
+            has_ended_heat = style_name.startswith("heat-") and not self._frame.live
+            component = heat_style(1.0) if has_ended_heat else style_name
+            style += self.get_component_rich_style(f"gpu-matrix--{component}", partial=component == "cursor")
         return style
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
         layout = self._layout
         line = y - HEADING_LINES + self.scroll_offset.y
-        runs: list[Glyph] = []
+        runs: list[Run] = []
         if y < HEADING_LINES:
             runs = layout.header()
         elif not self._rows and y == max(HEADING_LINES, height // 2):
             text = clip(self._frame.empty_text, width)
             runs = [(" " * ((width - len(text)) // 2) + text, "empty")]
         elif layout.has_footer and y == height - 1 and height > HEADING_LINES + 1:
-            marked = next((index for index, row in enumerate(self._rows) if row.sign), self._cursor)
-            runs = layout.footer(self._cursor if self.has_focus else marked)
+            # Without focus, the footer is about the first node with a finding.
+            first_with_sign = next((index for index, row in enumerate(self._rows) if row.sign), self._cursor)
+            runs = layout.footer(self._cursor if self.has_focus else first_with_sign)
         elif line * layout.across < len(self._rows):
             runs = layout.line(line, self._cursor if self.has_focus or self.blurred_cursor else None)
         strip = Strip([Segment(text, self._style(name)) for text, name in runs if text])

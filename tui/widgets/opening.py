@@ -1,4 +1,4 @@
-"""Screens and widgets that are still opening or already closing, when some of their children are missing."""
+"""Support for screens and widgets while they open or close, when some of their children do not exist."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from textual.widget import Widget
 class MountsWithChildren(MessagePump):
     """Mixin for screens and widgets whose ``on_mount`` queries children.
 
-    Textual does not mount the children of a widget that is removed while it opens, but still sends it
-    ``Mount``, which this mixin drops.
+    If a widget is removed while it opens, Textual does not mount its children, but still sends ``Mount`` to
+    the widget. This mixin drops that event.
     """
 
     # A MessagePump, not a Widget: Textual takes CSS only from the first base that is a widget.
@@ -26,9 +26,9 @@ class MountsWithChildren(MessagePump):
 
 
 def is_fully_mounted(screen: Screen[Any]) -> bool:
-    """True if neither the screen nor any widget of it is being mounted or removed.
+    """True if neither the screen nor any of its widgets is being mounted or removed.
 
-    A new widget is in the DOM before its children are, and a removed one after its children are gone.
+    A widget that is being mounted or removed may be in the DOM without its children.
     """
     return all(
         widget.is_mounted and widget.is_running and not widget._pruning

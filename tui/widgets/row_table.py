@@ -1,4 +1,4 @@
-"""A table that draws only its visible rows, with columns that are dropped when space is short."""
+"""A table that draws only its visible rows, and drops columns if it is too narrow for all of them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.tones import tone_styles
 
 Cells = list[tuple[Column[Any], Sequence[Span], int]]
-"""The cells of a row: column, sanitized texts, and width."""
+"""The cells of a row: for each, the column, the sanitized spans, and the width."""
 
 
-def _length(spans: Sequence[Span]) -> int:
+def _spans_width(spans: Sequence[Span]) -> int:
     return sum(cell_len(text) for text, _tone in spans)
 
 
@@ -46,11 +46,11 @@ def _cell_segments(
     column: Column[Any], spans: Sequence[Span], cells: int, base: Style, tones: Mapping[str, Style]
 ) -> list[Segment]:
     spans = fill_cell(spans, cells)
-    length = _length(spans)
+    length = _spans_width(spans)
     if length > cells and column.clip == "middle" and spans:
         *before, (text, tone) = spans
-        spans = [*before, (clip_middle(text, max(1, cells - _length(before))), tone)]
-        length = _length(spans)
+        spans = [*before, (clip_middle(text, max(1, cells - _spans_width(before))), tone)]
+        length = _spans_width(spans)
     drawn = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
     if length > cells:
         shown = list(Strip(drawn).crop(0, cells - 1))
@@ -66,7 +66,7 @@ class RowTable(CursorRows, Generic[Row]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
 
     sort_mark: reactive[Sort | None] = reactive(None)
-    """Display only: the caller sorts the rows."""
+    """The sort order that an arrow in the heading shows; the caller sorts the rows."""
 
     @dataclass
     class TableMessage(Message):
@@ -78,12 +78,14 @@ class RowTable(CursorRows, Generic[Row]):
 
     @dataclass
     class Selected(TableMessage):
-        """A row was opened by Enter or a click on the row under the cursor."""
+        """The user opened a row: pressed enter, or clicked the row that the cursor was on."""
 
         key: str
 
     @dataclass
     class Highlighted(TableMessage):
+        """The cursor moved to another row."""
+
         key: str
 
     @dataclass
@@ -104,8 +106,9 @@ class RowTable(CursorRows, Generic[Row]):
     ) -> None:
         """Create an empty table.
 
-        ``opens`` enables opening a row with enter; ``sized`` sizes columns by their content. Columns that the
-        table ``like`` has, too, get the widths they have there, if all columns still fit.
+        ``key`` returns the unique key of a row. ``opens`` enables opening a row by enter. ``sized`` sizes
+        columns by their content. Columns that the table ``like`` has, too, get the same widths as there,
+        unless a column would have to be dropped or cut for it.
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
@@ -117,15 +120,17 @@ class RowTable(CursorRows, Generic[Row]):
         self._gap = GAP
         self._rows: Sequence[Row] = ()
         self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
-        """Returns the headings above groups of rows; each takes a line of its own."""
+        """Returns the headings above groups of rows; each heading takes a line."""
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
-        """True to keep the cursor on the first row, whichever that is, until the user moves it."""
-        self._chosen: str | None = None
-        """The row the cursor was last moved to or that was opened; it returns there if the row reappears."""
+        """True to keep the cursor on the first row, even if that changes, until the user moves it."""
+        self._cursor_target: str | None = None
+        """Key of the row that the user moved the cursor to; the cursor returns if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
+        """The columns that fit, with their widths."""
         self._layout_width = -1
         self._painted: tuple[int, list[object]] = (0, [])
+        """The scroll offset and the content of the screen lines when they were last painted."""
         self.add_class("-empty")
 
     @property
@@ -146,49 +151,51 @@ class RowTable(CursorRows, Generic[Row]):
 
     @property
     def columns_shown(self) -> dict[str, int]:
-        """The width of each column that is shown, by its id."""
+        """The widths of the columns on the screen, by column ID."""
         self._fit(self.scrollable_content_region.width)
         return {column.id: cells for column, cells in self._layout}
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show these records. The cursor stays on its key, on its screen line, and in view if it was.
+        """Show these rows. The cursor stays on the row with the same key, and on the same screen line.
 
-        Without records only the heading is left. The table is not hidden, so that it keeps the focus.
+        Without rows, only the heading is left: hiding the table would move the focus to another widget.
         """
-        before, cursor = self.cursor_key, self._cursor
-        top = self._line_of(cursor) - self.scroll_offset.y
+        previous_key, previous_cursor = self.cursor_key, self._cursor
+        cursor_line = self._line_of(previous_cursor) - self.scroll_offset.y
         self._rows, self._headings = rows, self.headings_of(rows)
-        needed = needed_columns(self._all_columns, rows)
-        if self._sized or needed != self._needed_columns:
-            self._needed_columns, self._layout_width = needed, -1
+        columns = needed_columns(self._all_columns, rows)
+        if self._sized or columns != self._needed_columns:
+            self._needed_columns, self._layout_width = columns, -1
         self.set_class(not rows, "-empty")
-        index = self._index_of(self._chosen)
-        if index is None and not (self.stays_on_top and self._chosen is None):
-            index = self._index_of(before)
-        self._cursor = index if index is not None else max(0, min(cursor, len(rows) - 1))
+        index = self._index_of(self._cursor_target)
+        if index is None and not (self.stays_on_top and self._cursor_target is None):
+            index = self._index_of(previous_key)
+        self._cursor = index if index is not None else max(0, min(previous_cursor, len(rows) - 1))
         self.virtual_size = Size(0, len(rows) + len(self._headings) + HEADING_LINES)
-        in_view = range(self.size.height - HEADING_LINES)
-        is_lost = top in in_view and self._line_of(self._cursor) - self.scroll_offset.y not in in_view
-        if index is not None and (self.scroll_offset.y or is_lost):
-            self.scroll_to(y=max(0, self._line_of(self._cursor) - top), animate=False, force=True)
-        self._repaint(whole=self._cursor != cursor)
-        if self.cursor_key != before and self.cursor_key is not None:
+        visible_lines = range(self.size.height - HEADING_LINES)
+        new_cursor_line = self._line_of(self._cursor) - self.scroll_offset.y
+        left_screen = cursor_line in visible_lines and new_cursor_line not in visible_lines
+        if index is not None and (self.scroll_offset.y or left_screen):
+            self.scroll_to(y=max(0, self._line_of(self._cursor) - cursor_line), animate=False, force=True)
+        self._repaint(whole=self._cursor != previous_cursor)
+        if self.cursor_key != previous_key and self.cursor_key is not None:
             self.post_message(self.Highlighted(self, self.cursor_key))
 
     def _repaint(self, *, whole: bool) -> None:
-        """Repaint the screen lines whose content changed since the last call, or all."""
-        top, painted = self.scroll_offset.y, self._painted
+        """Repaint the screen lines whose content changed since the last call, or all lines if ``whole``."""
+        top, (painted_top, painted_lines) = self.scroll_offset.y, self._painted
         self._fit(self.scrollable_content_region.width)
-        self._painted = top, list(map(self._line_content, range(self.size.height)))
-        if whole or (top, len(self._painted[1])) != (painted[0], len(painted[1])):
+        lines = list(map(self._line_content, range(self.size.height)))
+        self._painted = top, lines
+        if whole or (top, len(lines)) != (painted_top, len(painted_lines)):
             self.refresh()
             return
-        for y, (before, now) in enumerate(zip(painted[1], self._painted[1], strict=True)):
-            if before != now:
+        for y, (painted, current) in enumerate(zip(painted_lines, lines, strict=True)):
+            if painted != current:
                 self.refresh_line(y + top)
 
     def _line_content(self, y: int) -> object:
-        """Return the content of a screen line, to compare: that is faster than drawing its strip."""
+        """Return the content of a screen line for comparison: comparing strips would need drawing them."""
         if y == 0:
             return self._titles()
         line = y - HEADING_LINES + self.scroll_offset.y
@@ -205,12 +212,17 @@ class RowTable(CursorRows, Generic[Row]):
         return index + sum(first <= index for first, _ in self._headings)
 
     def _index_of_line(self, line: int) -> int | None:
-        above = sum(first + place < line for place, (first, _) in enumerate(self._headings))
-        is_heading = above < len(self._headings) and self._headings[above][0] + above == line
-        return None if is_heading else line - above
+        headings_above = sum(
+            first_row + number < line for number, (first_row, _) in enumerate(self._headings)
+        )
+        if headings_above < len(self._headings):
+            next_first_row, _ = self._headings[headings_above]
+            if next_first_row + headings_above == line:
+                return None
+        return line - headings_above
 
     def _heading_on(self, line: int) -> Heading:
-        return next(heading for place, heading in enumerate(self._headings) if heading[0] + place == line)
+        return next(heading for number, heading in enumerate(self._headings) if heading[0] + number == line)
 
     def move_to(self, key: str) -> None:
         index = self._index_of(key)
@@ -236,6 +248,7 @@ class RowTable(CursorRows, Generic[Row]):
         return self._strip(self._cells(self._rows[index]), base)
 
     def _fit(self, width: int) -> None:
+        """Choose the columns and their widths for a width of the table, unless it has not changed."""
         if width == self._layout_width:
             return
         columns: Sequence[Column[Row]] = self._needed_columns
@@ -245,17 +258,18 @@ class RowTable(CursorRows, Generic[Row]):
         self._layout, self._layout_width = fitted_columns(columns, width, self._gap), width
         if self._like is not None:
             widths, gap = self._like.columns_shown, self._like._gap
-            alike = [
+            aligned_columns = [
                 replace(column, width=widths[column.id], flex=0) if column.id in widths else column
                 for column in columns
             ]
-            layout = fitted_columns(alike, width, gap)
-            own_widths = {column.id: column.width for column in columns}
-            if len(layout) == len(self._layout) and all(  # no column is dropped or cut by it
-                cells >= min(was, own_widths[column.id])
-                for (column, cells), (_, was) in zip(layout, self._layout, strict=True)
+            aligned_layout = fitted_columns(aligned_columns, width, gap)
+            min_widths = {column.id: column.width for column in columns}
+            drops_column = len(aligned_layout) != len(self._layout)
+            if not drops_column and all(
+                aligned_cells >= min(cells, min_widths[column.id])
+                for (column, aligned_cells), (_, cells) in zip(aligned_layout, self._layout, strict=True)
             ):
-                self._layout, self._gap = layout, gap
+                self._layout, self._gap = aligned_layout, gap
 
     def _arrow(self, column: Column[Row]) -> str:
         mark = self.sort_mark
@@ -270,16 +284,17 @@ class RowTable(CursorRows, Generic[Row]):
         return titles
 
     def _cells(self, row: Row) -> Cells:
-        """Return the cells with their widths; a text that is too long extends over empty cells after it."""
-        placed: Cells = []
+        """Return the cells of a row; a text that is too long extends over the empty cells after it."""
+        result: Cells = []
         for column, cells in self._layout:
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
-            before, text, room = placed[-1] if placed else (column, (), 0)
-            if not _length(spans) and before.align == "left" and _length(text) > room:
-                placed[-1] = (before, text, room + self._gap + cells)
+            previous_column, previous_spans, room = result[-1] if result else (column, (), 0)
+            is_too_long = previous_column.align == "left" and _spans_width(previous_spans) > room
+            if is_too_long and not _spans_width(spans):
+                result[-1] = (previous_column, previous_spans, room + self._gap + cells)
             else:
-                placed.append((column, spans, cells))
-        return placed
+                result.append((column, spans, cells))
+        return result
 
     def _strip(self, cells: Cells, base: Style) -> Strip:
         tones = tone_styles(self.app)
@@ -294,7 +309,7 @@ class RowTable(CursorRows, Generic[Row]):
     def _move_cursor(self, index: int) -> None:
         super()._move_cursor(index)
         if self._rows:
-            self._chosen = self.cursor_key
+            self._cursor_target = self.cursor_key
 
     def _cursor_moved(self) -> None:
         if (key := self.cursor_key) is not None:
@@ -304,9 +319,9 @@ class RowTable(CursorRows, Generic[Row]):
         return action != "select" or (self._opens and bool(self._rows))
 
     def action_select(self) -> None:
-        self._chosen = self.cursor_key
-        if self._chosen is not None:
-            self.post_message(self.Selected(self, self._chosen))
+        self._cursor_target = self.cursor_key
+        if self._cursor_target is not None:
+            self.post_message(self.Selected(self, self._cursor_target))
 
     def _row_clicked(self, *, again: bool) -> None:
         if again:

@@ -30,41 +30,44 @@ from tui.widgets.tones import tone_styles
 
 
 class Badge(Widget):
-    """A few words on the right of the footer; hidden if there are none."""
+    """A short text on the right of the footer; hidden while the text is empty."""
 
     DEFAULT_CSS = "Badge { width: auto; height: 1; padding: 0 1; background: $surface; display: none; }"
 
     label: reactive[Span] = reactive(("", "plain"), layout=True)
-    """The words and their tone."""
+    """The text and its tone."""
 
     def watch_label(self) -> None:
         self.display = bool(self.label[0])
 
     def render(self) -> Text:
-        words, tone = self.label
-        return Text(words, tone_styles(self.app)[tone], no_wrap=True, end="")
+        text, tone = self.label
+        return Text(text, tone_styles(self.app)[tone], no_wrap=True, end="")
 
 
 class DownloadBadge(Badge):
-    """Summary such as ``↓ 2 files 43% 112 MiB/s`` while downloads are running; a click opens the list."""
+    """A summary of the running downloads, such as ``↓ 2 files 43% 112 MiB/s``; a click opens their list."""
 
     async def on_click(self) -> None:
         await self.app.run_action("app.show_downloads")
 
 
 HELP_ACTION = "help"
-"""The action whose hint is never dropped, because help lists all the others."""
+"""The action whose hint is dropped last, because help lists all other actions."""
 
 TYPING_HINTS = {"submit": "confirm", "back": "back"}
-"""Actions that end typing, with labels for the hints shown while an input field has the focus."""
+"""Actions that end typing, with the labels of their hints while an input field has the focus."""
 
 MARGIN = 1
-BETWEEN = 2
+HINT_GAP = 2
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key and its action; ``owner`` is the widget, screen or app that handles it."""
+    """A hint such as "f follow": the sign of a key, and the label of its action.
+
+    ``owner`` is the widget, screen or app that handles the action.
+    """
 
     key: str
     sign: str
@@ -74,7 +77,7 @@ class KeyHint:
     enabled: bool = True
     tooltip: str = ""
     is_spare: bool = False
-    """True if it is shown only where there is room after the others."""
+    """True to show the hint only if there is room for it after all other hints."""
 
     @property
     def cells(self) -> int:
@@ -82,10 +85,10 @@ class KeyHint:
 
 
 def fitting(hints: Sequence[KeyHint], width: int) -> list[KeyHint]:
-    """Return the hints that fit without being cut, in order. Space for help is reserved first."""
+    """Return the hints that fit into ``width`` cells, in order; the hint of help takes precedence."""
 
     def cells_of(subset: Sequence[KeyHint]) -> int:
-        return 2 * MARGIN + sum(hint.cells for hint in subset) + BETWEEN * max(0, len(subset) - 1)
+        return 2 * MARGIN + sum(hint.cells for hint in subset) + HINT_GAP * max(0, len(subset) - 1)
 
     hints_shown = [hint for hint in hints if hint.action == HELP_ACTION]
     for hint in hints:
@@ -95,10 +98,10 @@ def fitting(hints: Sequence[KeyHint], width: int) -> list[KeyHint]:
 
 
 class KeyHints(Widget):
-    """Hints for the focused widget's keys; a click on a hint runs its action.
+    """Hints for the keys that work in the focused widget; a click on a hint runs its action.
 
-    Unlike Textual's Footer, it never scrolls hints out of sight and creates no widget per hint on every
-    change of focus.
+    Unlike Textual's Footer, it drops hints that do not fit instead of scrolling, and does not create a widget
+    per hint whenever the focus changes.
     """
 
     ALLOW_SELECT = False
@@ -122,7 +125,7 @@ class KeyHints(Widget):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        # While the app exits, the screen stack may be empty, and there are no active keys to read.
+        # While the app exits, the screen stack may be empty; then ``active_bindings`` cannot be read.
         if not (self.is_attached and screen is self.screen and self.app.screen_stack):
             return
         hints_by_action: dict[str, KeyHint] = {}
@@ -136,7 +139,7 @@ class KeyHints(Widget):
             if owner is screen and action in unhinted:
                 continue
             if typing_hints and len(binding.key_display or "") == 1:
-                continue  # in an input field, a one-character key is typed, not run
+                continue  # in an input field, such a key types a character and runs no action
             if (binding.show or action in {*typing_hints, *labels, *spare}) and action not in hints_by_action:
                 sign = self.app.get_key_display(binding)
                 label = labels.get(action) or typing_hints.get(action, binding.description)
@@ -153,7 +156,7 @@ class KeyHints(Widget):
         x = MARGIN
         for hint in fitting(self._hints, self.size.width):
             hints_by_x.append((x, hint))
-            x += hint.cells + BETWEEN
+            x += hint.cells + HINT_GAP
         return hints_by_x
 
     def _hint_at(self, x: int) -> KeyHint | None:
@@ -168,7 +171,7 @@ class KeyHints(Widget):
         segments = [Segment(" " * MARGIN, base)]
         for number, (_, hint) in enumerate(self._hints_by_x()):
             if number:
-                segments.append(Segment(" " * BETWEEN, base))
+                segments.append(Segment(" " * HINT_GAP, base))
             dim = Style.null() if hint.enabled else Style(dim=True)
             segments.append(Segment(hint.sign, styles["key"] + dim))
             segments.append(Segment(f" {hint.label}", styles["label"] + dim))
@@ -179,7 +182,7 @@ class KeyHints(Widget):
         self.tooltip = hint.tooltip if hint is not None and hint.tooltip else None
 
     async def on_click(self, event: events.Click) -> None:
-        """Run the hint's action directly: simulating the key would type a letter into a focused field."""
+        """Run the action of the hint. Simulating its key might type a letter into an input field instead."""
         hint = self._hint_at(event.x)
         if hint is None:
             return
@@ -193,9 +196,9 @@ STALE_AFTER_S = 15.0
 
 
 def connection_label(connection: Connection, now: datetime, *, is_over: bool = False) -> Span:
-    """Return the state of the connection in two or three words, with a countdown to the next retry.
+    """Return the state of the connection in two or three words, with the time until the next retry.
 
-    A job that ``is_over`` is connected, but not live.
+    ``is_over`` is True on the screen of a finished job: its data are connected, but no longer live.
     """
     if connection.recorded is not None:
         return f"recording {connection.recorded()}", "warn"
@@ -203,24 +206,24 @@ def connection_label(connection: Connection, now: datetime, *, is_over: bool = F
         case ConnectionState.CONNECTING:
             return "○ connecting", "muted"
         case ConnectionState.RETRYING:
-            left = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
-            return f"↻ {retrying_words(left)}", "warn"
+            retry_in_s = (connection.retry_at - now).total_seconds() if connection.retry_at else 0.0
+            return f"↻ {retrying_words(retry_in_s)}", "warn"
         case ConnectionState.LOST:
             since = connection.failing_since
             return f"✗ offline {age((now - since).total_seconds())}" if since else "✗ offline", "bad"
         case ConnectionState.UNAUTHORIZED:
             return "✗ key refused", "bad"
         case ConnectionState.LIVE:
-            times = [resource.since for resource in connection.stale]
-            since = min(times) if times else connection.answered_at
-            quiet = (now - since).total_seconds() if since else 0.0
-            if times or quiet > STALE_AFTER_S:
-                return f"○ stale {age(quiet)}", "warn"
+            stale_since = [resource.since for resource in connection.stale]
+            since = min(stale_since) if stale_since else connection.answered_at
+            stale_s = (now - since).total_seconds() if since else 0.0
+            if stale_since or stale_s > STALE_AFTER_S:
+                return f"○ stale {age(stale_s)}", "warn"
             return ("● connected", "muted") if is_over else ("● live", "good")
 
 
 class StatusFooter(Horizontal):
-    """Key hints on the left; recordings and downloads, if any, and connection status on the right."""
+    """Key hints on the left; running recordings, running downloads and the connection on the right."""
 
     DEFAULT_CSS = """
     StatusFooter {
@@ -233,7 +236,7 @@ class StatusFooter(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        # Attributes, not queries: if a screen is closed while it opens, its footer mounts without badges.
+        # Not found by queries: if a screen is closed while it opens, its footer is mounted without children.
         self._recording, self._downloads = Badge(id="recording"), DownloadBadge(id="downloads")
         self._connection = Badge(id="connection")
 
@@ -241,7 +244,7 @@ class StatusFooter(Horizontal):
         yield from (KeyHints(), self._recording, self._downloads, self._connection)
 
     def on_mount(self) -> None:
-        """Watch the screen's downloads and recordings; update ages every second."""
+        """Watch the screen's downloads and recordings; update the connection's times every second."""
         if hasattr(self.screen, "downloads"):
             self.watch(self.screen, "downloads", self._show_downloads)
         if hasattr(self.screen, "recording"):
@@ -253,8 +256,8 @@ class StatusFooter(Horizontal):
         self._downloads.label = (downloads.indicator(), "running")
 
     def _show_recordings(self, job_ids: frozenset[str]) -> None:
-        words = f"● rec {len(job_ids)}" if len(job_ids) > 1 else "● rec" if job_ids else ""
-        self._recording.label = (words, "bad")
+        text = f"● rec {len(job_ids)}" if len(job_ids) > 1 else "● rec" if job_ids else ""
+        self._recording.label = (text, "bad")
 
     def watch_connection(self) -> None:
         is_over = getattr(self.screen, "is_over", False)

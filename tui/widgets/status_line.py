@@ -1,4 +1,4 @@
-"""A status line: facts side by side in order of importance."""
+"""A status line: short facts side by side, the most important first."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tui.widgets.tones import tone_styles
 
 SEPARATOR = " · "
 FACT = "fact"
-"""Key in the style metadata of an event: the index of the fact it happened on."""
+"""Metadata key of the styles of a fact's text: its index, from which a click finds the fact."""
 WAY_BACK = "way back"
-"""Key in the style metadata of an event: True on the "‹" that goes back; `@click` would underline it."""
+"""Metadata key of styles: True for the fact with "‹", which goes back. (``@click`` would underline it.)"""
 
 
 class StatusLine(Widget):
-    """Facts in a row in order of importance; facts that don't fit are dropped from the end.
+    """Facts in a row, the most important first; facts that don't fit are dropped from the end.
 
-    The ``priority_count`` facts are always shown, on as many rows as they need if the stylesheet allows it,
-    else with the first one cut until all fit.
+    The first ``priority_count`` facts are never dropped. They take several rows if the stylesheet allows that
+    height; else the first fact is cut.
     """
 
     DEFAULT_CSS = """
@@ -41,13 +41,15 @@ class StatusLine(Widget):
         self._separator = separator
 
     def set_facts(self, facts: Sequence[Sequence[Span]], priority_count: int | None = None) -> None:
-        """Show these facts. Each is a run of spans that stays together."""
-        new = tuple(tuple((text[:MAX_WRAPPED_LENGTH], tone) for text, tone in fact) for fact in facts if fact)
+        """Show these facts, each a sequence of spans that is only broken if it is longer than a row."""
+        new_facts = tuple(
+            tuple((text[:MAX_WRAPPED_LENGTH], tone) for text, tone in fact) for fact in facts if fact
+        )
         priority_count = self._priority_count if priority_count is None else priority_count
-        if new != self._facts or priority_count != self._priority_count:
-            before = self._rows_needed(self.size.width)
-            self._facts, self._priority_count = new, priority_count
-            self.refresh(layout=self._rows_needed(self.size.width) != before)
+        if new_facts != self._facts or priority_count != self._priority_count:
+            previous_rows = self._rows_needed(self.size.width)
+            self._facts, self._priority_count = new_facts, priority_count
+            self.refresh(layout=self._rows_needed(self.size.width) != previous_rows)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._rows_needed(width)
@@ -79,7 +81,7 @@ class StatusLine(Widget):
         return join_rows(rows, width, height)
 
     def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
-        """Break lines between facts, and within a fact only if it is longer than a row."""
+        """Join the facts to rows, broken between facts, or within a fact that is longer than a row."""
         rows = wrapped_rows(texts[0], width) if texts else [Text()]
         for text in texts[1:]:
             line = Text.assemble(rows[-1], separator, text)
@@ -89,18 +91,18 @@ class StatusLine(Widget):
                 rows[-1:] = wrapped_rows(line, width)
         return rows
 
-    def _cut(self, room: int) -> Sequence[Sequence[Span]]:
-        """Return the facts, with the end of the first one shortened if the priority facts would not fit."""
+    def _cut(self, width: int) -> Sequence[Sequence[Span]]:
+        """Return the facts; if the priority facts do not fit into ``width``, the end of the first is cut."""
         priority = self._facts[: self._priority_count]
         if len(priority) < 2 or not priority[0]:
             return self._facts
         widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
-        excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - room
+        excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
         text, tone = priority[0][-1]
         if excess <= 0 or cell_len(text) - excess < 8:
             return self._facts
-        shorter = clip(text, cell_len(text) - excess)
-        return ((*priority[0][:-1], (shorter, tone)), *self._facts[1:])
+        cut_text = clip(text, cell_len(text) - excess)
+        return ((*priority[0][:-1], (cut_text, tone)), *self._facts[1:])
 
 
 def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:

@@ -1,4 +1,4 @@
-"""Text broken into rows: a scrolling panel, and a widget as high as its text."""
+"""Widgets that wrap text into rows: a scrolling panel, and a widget that is as high as its text."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from tui.text.sanitize import ELLIPSIS, MAX_WRAPPED_LENGTH
 from tui.widgets.tones import tone_styles
 
 NAME_BREAKS = "-_/:=,"
-"""Characters after which a name too long for a row may be broken."""
+"""Characters after which a name may be broken if it does not fit into a row."""
 
 Row = tuple[int, int]
-"""Range of characters of the line shown in a row: first, and one past the last."""
+"""The range of a line's characters that a row shows: the first, and one past the last."""
 
 
 def hanging_indent(text: str, cells: int) -> int:
-    """Return the indent of the rows after the first: two cells beyond the line's own."""
+    """Return the indent of the second and further rows of a line: two cells more than that of the first."""
     return min(len(text) - len(text.lstrip(" ")) + 2, cells // 2)
 
 
 def break_line(text: str, cells: int, hanging: int) -> list[Row]:
-    """Break a sanitized line into rows of at most ``cells``, and ``hanging`` fewer after the first.
+    """Break a sanitized line into rows of at most ``cells``; further rows are ``hanging`` cells shorter.
 
-    Breaks between words, else between parts of a name, if the row stays at least half full; inside a word
-    only if it is longer than a row. Spaces at a break are dropped.
+    A row ends between words if it is at least half full, else after a character of ``NAME_BREAKS``, and
+    inside a word only if the word is longer than a row. Spaces at the end of a row are dropped.
     """
     rows: list[Row] = []
     begin, room = 0, cells
     while True:
         piece = text[begin : begin + room]
-        # chop_cells returns nothing for a piece of combining marks only, which takes no cells.
-        pieces = [piece] if piece.isascii() else chop_cells(piece, room) or [piece]
-        end = begin + max(1, len(pieces[0]))
+        # chop_cells returns [] for a text that takes no cells, such as only combining marks.
+        chopped = [piece] if piece.isascii() else chop_cells(piece, room) or [piece]
+        end = begin + max(1, len(chopped[0]))
         if end >= len(text):
             return [*rows, (begin, len(text))]
         end = _end_of_row(text, begin, end, begin + room // 2, cells - hanging)
@@ -58,15 +58,18 @@ def break_line(text: str, cells: int, hanging: int) -> list[Row]:
 
 
 def _end_of_row(text: str, begin: int, end: int, half: int, next_cells: int) -> int:
-    """Return the end of a row that has room for the text up to ``end``."""
+    """Return where a row from ``begin`` ends, if the text up to ``end`` fits.
+
+    ``half`` is the middle of the row; the next row has ``next_cells``.
+    """
     space = text.rfind(" ", begin, end + 1)
     if text[begin : max(begin, space)].isspace() or space <= begin:
         space = -1
     if space >= half:
         return space
-    part = max(text.rfind(sign, half, end) for sign in NAME_BREAKS) + 1
-    if part > begin:
-        return part
+    name_break = max(text.rfind(character, half, end) for character in NAME_BREAKS) + 1
+    if name_break > begin:
+        return name_break
     word = text[space + 1 : space + 2 + next_cells].partition(" ")[0]
     return space if space > begin and len(word) <= next_cells else end
 
@@ -100,13 +103,16 @@ class TextPanel(ScrollView, can_focus=True):
         self._lines: Sequence[Line] = ()
         self._width = 0
         self._first_rows: list[int] = []
-        self._broken: dict[int, list[Row]] = {}
+        """Number of the first row of each line."""
+        self._rows_by_line: dict[int, list[Row]] = {}
+        """The rows of each line that does not fit into one row."""
 
     @property
     def lines(self) -> Sequence[Line]:
         return self._lines
 
     def set_lines(self, lines: Sequence[Line], *, keep_place: bool = False) -> None:
+        """Show these lines, scrolled to the top unless ``keep_place``."""
         self._lines = lines
         if not keep_place:
             self.scroll_to(y=0, animate=False, force=True)
@@ -121,13 +127,13 @@ class TextPanel(ScrollView, can_focus=True):
 
     def _break_lines(self) -> None:
         self._width = width = self.scrollable_content_region.width
-        self._first_rows, self._broken, row = [], {}, 0
+        self._first_rows, self._rows_by_line, row = [], {}, 0
         for number, line in enumerate(self._lines):
             self._first_rows.append(row)
             text = _plain(line)
             if width and not (len(text) <= width if text.isascii() else cell_len(text) <= width):
-                self._broken[number] = break_line(text, width, _hanging(line, width))
-                row += len(self._broken[number])
+                self._rows_by_line[number] = break_line(text, width, _hanging(line, width))
+                row += len(self._rows_by_line[number])
             else:
                 row += 1
         self.virtual_size = Size(0, row)
@@ -142,9 +148,9 @@ class TextPanel(ScrollView, can_focus=True):
         if row >= self.virtual_size.height or not self._lines:
             return Strip.blank(width, base)
         number = self._line_at(row)
-        line, part = self._lines[number], row - self._first_rows[number]
-        begin, end = self._broken[number][part] if number in self._broken else (0, None)
-        indent = " " * _hanging(line, width) if part else ""
+        line, row_of_line = self._lines[number], row - self._first_rows[number]
+        begin, end = self._rows_by_line[number][row_of_line] if number in self._rows_by_line else (0, None)
+        indent = " " * _hanging(line, width) if row_of_line else ""
         segments = [Segment(indent, base), *self._segments(line, begin, end, base)]
         return Strip(segments).adjust_cell_length(width, base)
 
@@ -165,7 +171,7 @@ def _plain(line: Line) -> str:
 
 
 def _hanging(line: Line, width: int) -> int:
-    """Return the hanging indent: the width of a fact's leading name, if it is not too long."""
+    """Return the indent of further rows: below the value of a "name value" line, unless the name is long."""
     if not isinstance(line, str | Text) and len(line) > 1:
         name = line[0][0]
         if name.endswith(" ") and len(name) <= 0.4 * width:
@@ -174,13 +180,13 @@ def _hanging(line: Line, width: int) -> int:
 
 
 MAX_SCREEN_SHARE = 0.4
-"""Maximum share of the screen height, so that the subject of the text stays visible."""
+"""Maximum height of a ``WrappedText`` as a fraction of the screen, so that the rest stays visible."""
 
 
 def wrapped_rows(text: Text, cells: int) -> list[Text]:
-    """Break every line of a text into rows of at most `cells`, between words where possible.
+    """Break every line of a text into rows of at most ``cells``, between words where possible.
 
-    Continuation rows keep the indent of their line.
+    The further rows of a line have the indent of its first row.
     """
     rows = []
     for line in text.split("\n", allow_blank=True):
@@ -190,13 +196,13 @@ def wrapped_rows(text: Text, cells: int) -> list[Text]:
     return rows
 
 
-def join_rows(rows: Sequence[Text], cells: int, most: int) -> Text:
-    """Join the rows; if there are more than ``most``, the last one shown ends in an ellipsis."""
-    shown = list(rows[:most])
-    if len(rows) > most > 0:
-        shown[-1] = Text(" ").join(rows[most - 1 :])
-        shown[-1].truncate(cells, overflow="ellipsis")
-    return Text("\n", no_wrap=True, end="").join(shown)
+def join_rows(rows: Sequence[Text], cells: int, max_rows: int) -> Text:
+    """Join the first ``max_rows`` rows; if there are more, the last row ends in an ellipsis."""
+    joined = list(rows[:max_rows])
+    if len(rows) > max_rows > 0:
+        joined[-1] = Text(" ").join(rows[max_rows - 1 :])
+        joined[-1].truncate(cells, overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(joined)
 
 
 def truncated(text: str | Text) -> Text:
@@ -207,15 +213,15 @@ def truncated(text: str | Text) -> Text:
 
 
 class WrappedText(Widget):
-    """Sanitized text in as many rows as it needs, up to ``MAX_SCREEN_SHARE``.
+    """Sanitized text that takes as many rows as it needs, up to ``MAX_SCREEN_SHARE`` of the screen.
 
-    Use it for reasons, errors and questions: Textual's Static cuts overflow without an ellipsis.
+    Use it for reasons, errors and questions: Textual's Static would cut a long text without an ellipsis.
     """
 
     DEFAULT_CSS = "WrappedText { width: 1fr; height: auto; }"
 
     def __init__(self, text: str | Text = "", *, scrolls: bool = False, id: str | None = None) -> None:
-        """Create the text; set ``scrolls`` inside a scrolling container, so that it is never cut."""
+        """Create the widget; ``scrolls`` is True in a scrolling container, where the text is never cut."""
         super().__init__(id=id)
         self._scrolls = scrolls
         self._text = truncated(text)
@@ -225,9 +231,10 @@ class WrappedText(Widget):
         return self._text
 
     def update(self, text: str | Text) -> None:
-        new = truncated(text)
-        if new != self._text or new.spans != self._text.spans:
-            self._text = new
+        new_text = truncated(text)
+        # Text.__eq__ ignores styles of a part of the text.
+        if new_text != self._text or new_text.spans != self._text.spans:
+            self._text = new_text
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

@@ -1,8 +1,8 @@
-"""Styles of tones (good, warning, error …), and color scales for series and heat cells.
+"""Styles of tones (good, warn, bad …), and color scales for series and heat cells.
 
-The hues follow the Okabe–Ito palette, which stays distinguishable with common color-vision deficiencies;
-lightness is adjusted so that thin lines are legible on the theme's background. Color is never the only sign
-of a meaning: charts have legends, nodes have labels, levels have signs.
+The hues are those of the Okabe–Ito palette, which people with common color-vision deficiencies can
+distinguish. Their lightness is adjusted so that thin lines are legible on the theme's background. Color never
+carries a meaning alone: charts have legends, nodes have labels, levels have signs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textual.color import Color, ColorParseError
 
 @dataclass(frozen=True, slots=True)
 class ColorScale:
-    """Colors for dark and light themes and for the terminal's own, as component classes of a widget."""
+    """Colors for dark themes, light themes and the terminal's palette; each index is a component class."""
 
     dark: tuple[str, ...]
     light: tuple[str, ...]
@@ -31,8 +31,8 @@ class ColorScale:
         return frozenset(f"{prefix}-{index}" for index in range(len(self)))
 
     def css(self, widget: str, prefix: str) -> str:
-        """Return CSS rules that color a widget's classes, for its DEFAULT_CSS."""
-        # Order matters: all three selectors have the same specificity, so the last match wins.
+        """Return CSS rules with the colors of ``classes(prefix)``, for the DEFAULT_CSS of a widget."""
+        # "&" comes first: of rules that match with the same specificity, the last one applies.
         rules = [
             f"{selector} > .{prefix}-{index} {{ color: {color}; }}"
             for selector, colors in (("&", self.dark), ("&:light", self.light), ("&:ansi", self.ansi))
@@ -49,7 +49,7 @@ SERIES = ColorScale(
         *("ansi_yellow", "ansi_red"),
     ),
 )
-"""Colors that resemble a state, such as a warning or an error, come last."""
+"""Colors of series. Those that resemble a state, such as a warning or an error, come last."""
 SERIES_COLORS = len(SERIES)
 
 HEAT = ColorScale(
@@ -58,7 +58,7 @@ HEAT = ColorScale(
     ansi=("ansi_yellow", "ansi_yellow", "ansi_yellow", "ansi_cyan", "ansi_green"),
 )
 HEAT_LEVELS = len(HEAT)
-"""Number of heat levels, from idle (bright) to busy (dim, because it is normal)."""
+"""Number of heat levels, from idle (bright) to busy (dim, because busy is normal)."""
 
 
 _VARIABLE_OF_TONE = {
@@ -85,9 +85,9 @@ _VARIABLE_OF_TONE = {
 
 
 class Recolored:
-    """Mixin of widgets whose texts contain styles of the theme: the app calls ``recolor`` when it changes.
+    """Mixin for widgets that store texts with colors of the theme; the app calls ``recolor`` if it changes.
 
-    A subscription to Textual's signal would keep removed widgets in memory until the theme changes.
+    If widgets subscribed to Textual's signal of theme changes, the signal would retain removed widgets.
     """
 
     def recolor(self) -> None:
@@ -95,6 +95,7 @@ class Recolored:
 
 
 def tone_styles(app: App[object]) -> Mapping[str, Style]:
+    """Return the style of each tone in the app's theme."""
     return _styles(
         tuple(map(app.theme_variables.get, _VARIABLE_OF_TONE.values())), is_ansi=app.native_ansi_color
     )
@@ -107,7 +108,7 @@ def _styles(values: tuple[str | None, ...], *, is_ansi: bool) -> Mapping[str, St
         for tone, value in zip(_VARIABLE_OF_TONE, values, strict=True)
     }
     if is_ansi:
-        # The terminal palette has no spare gray: use dim text for muted tones.
+        # The terminal's palette has no gray that is sure to be legible: use dim text for muted tones.
         styles |= dict.fromkeys(("muted", "faint", "curve", "title", "waiting"), Style(dim=True))
         styles["plain"] = Style()
         styles["strong"] = styles["heading"] = Style(bold=True)
