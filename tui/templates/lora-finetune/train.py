@@ -22,28 +22,28 @@ from transformers import (
 
 HERE = Path(__file__).parent
 LORA_RANK = 16
-LONGEST_TOKENS = 512
-IGNORED = -100  # tokens with this label do not count in the loss
+MAX_TOKENS = 512
+IGNORED_LABEL = -100  # the label of tokens that do not count in the loss
 
 
-def tokenized(tokenizer: PreTrainedTokenizerBase) -> Dataset:
-    """Tokenize the examples; only the answers count in the loss."""
+def tokenized_examples(tokenizer: PreTrainedTokenizerBase) -> Dataset:
+    """Tokenize the examples; only the tokens of the answers count in the loss."""
 
     def tokenize(example: dict[str, str]) -> dict[str, list[int]]:
         question = tokenizer(f"Question: {example['prompt']}\nAnswer: ")["input_ids"]
         answer = tokenizer(example["answer"] + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
-        tokens = (question + answer)[:LONGEST_TOKENS]
-        labels = ([IGNORED] * len(question) + answer)[:LONGEST_TOKENS]
+        tokens = (question + answer)[:MAX_TOKENS]
+        labels = ([IGNORED_LABEL] * len(question) + answer)[:MAX_TOKENS]
         return {"input_ids": tokens, "attention_mask": [1] * len(tokens), "labels": labels}
 
     examples = load_dataset("json", data_files=str(HERE / "data.jsonl"), split="train")
     return examples.map(tokenize, remove_columns=examples.column_names)
 
 
-def loaded_checkpoint() -> str | None:
+def newest_loaded_checkpoint() -> str | None:
     """Return the newest checkpoint that was loaded for this job, with its optimizer and step."""
-    loaded = os.environ.get("BT_LOAD_CHECKPOINT_DIR")
-    folders = [state.parent for state in Path(loaded).rglob("trainer_state.json")] if loaded else []
+    root = os.environ.get("BT_LOAD_CHECKPOINT_DIR")
+    folders = [state.parent for state in Path(root).rglob("trainer_state.json")] if root else []
     return str(max(folders, key=lambda folder: int(folder.name.rpartition("-")[2]))) if folders else None
 
 
@@ -74,10 +74,10 @@ def main() -> None:
             save_steps=30,
             report_to="none",
         ),
-        train_dataset=tokenized(tokenizer),
+        train_dataset=tokenized_examples(tokenizer),
         data_collator=DataCollatorForSeq2Seq(tokenizer, padding=True),
     )
-    trainer.train(resume_from_checkpoint=loaded_checkpoint())
+    trainer.train(resume_from_checkpoint=newest_loaded_checkpoint())
 
 
 if __name__ == "__main__":

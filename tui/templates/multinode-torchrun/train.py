@@ -79,14 +79,14 @@ def main() -> None:
 
     torch.manual_seed(0)
     model = Counter()
-    if loaded := os.environ.get("BT_LOAD_CHECKPOINT_DIR"):
-        load_checkpoint(Path(loaded), model)
+    if loaded_checkpoint := os.environ.get("BT_LOAD_CHECKPOINT_DIR"):
+        load_checkpoint(Path(loaded_checkpoint), model)
     parallel = DistributedDataParallel(model.to(device), device_ids=[local_rank] if on_gpu else None)
     optimizer = torch.optim.AdamW(parallel.parameters(), lr=LEARNING_RATE)
     checkpoints = os.environ.get("BT_CHECKPOINT_DIR")
 
     steps = int(os.environ.get("STEPS", "200"))
-    started = time.monotonic()
+    started_s = time.monotonic()
     for step, (numbers, targets) in enumerate(batches(rank, device), start=1):
         scores = parallel(numbers)
         loss = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
@@ -94,7 +94,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         if rank == 0 and (step % LOG_EVERY == 0 or step == steps):
-            rate = step / (time.monotonic() - started)
+            rate = step / (time.monotonic() - started_s)
             print(f"step {step}/{steps} loss={loss.item():.4f} lr={LEARNING_RATE} {rate:.2f}it/s", flush=True)
         if rank == 0 and checkpoints and (step % CHECKPOINT_EVERY == 0 or step == steps):
             save_checkpoint(Path(checkpoints), step, model)
