@@ -35,19 +35,19 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Security headers: pages of other sites cannot frame the page, and nothing is loaded from elsewhere."""
+"""Security headers: other sites cannot embed the page in a frame, and it loads nothing from other sites."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AccessGuard:
-    """Refuses requests that must not reach the dashboard; ``names`` are the server's host names."""
+    """Refuses requests that must not reach the dashboard; ``host_names`` are those of this server."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {name.lower() for name in names}
+    def __init__(self, host_names: Iterable[str]) -> None:
+        self._host_names = {name.lower() for name in host_names}
         self.token = secrets.token_urlsafe(24)
         self.root = f"/{secrets.token_urlsafe(24)}/"
-        """Path of the page; everything it loads is below it."""
+        """Path of the page, unguessable; everything that the page loads is below this path."""
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -58,23 +58,23 @@ class AccessGuard:
             raise web.HTTPForbidden(text="Requests from other sites are not allowed.\n", headers=HEADERS)
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
             # The token must not stay in the address, which is displayed, stored in the history and shared.
-            answer = web.HTTPSeeOther(self.root, headers=HEADERS)
-            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
-            raise answer
+            redirect = web.HTTPSeeOther(self.root, headers=HEADERS)
+            redirect.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
+            raise redirect
         if not self._is_token(request.cookies.get(COOKIE, "")):
             raise web.HTTPForbidden(text=NO_TOKEN, headers=HEADERS)
         return await handler(request)
 
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(errors="replace"), self.token.encode())
+    def _is_token(self, text: str) -> bool:
+        return secrets.compare_digest(text.encode(errors="replace"), self.token.encode())
 
     def _is_allowed_host(self, host: str) -> bool:
-        """Return True for our own host names and for IP addresses: DNS rebinding needs a foreign name."""
+        """Return True for this server's host names and for IP addresses: DNS rebinding needs another name."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        if name in self._names:
+        if name in self._host_names:
             return True
         try:
             ipaddress.ip_address(name)

@@ -22,7 +22,7 @@ from tui.system.saved_files import safe_name
 
 
 class PageDriver(WebDriver):
-    """Textual's driver for web pages, which also ends with the server and offers files by path.
+    """Textual's driver for web pages; the app also exits with the server, and offers files by their paths.
 
     textual-serve requests files in pieces through the pipes that carry the screen, and treats a piece that is
     four seconds late as the end of the file. The server runs on this machine, so it can read the file itself.
@@ -30,14 +30,14 @@ class PageDriver(WebDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
-        self._write = self._write_while_read  # type: ignore[assignment]
+        self._write = self._write_or_ignore_closed_pipe  # type: ignore[assignment]
 
-    def _write_while_read(self, data: bytes) -> None:
-        with suppress(BrokenPipeError):  # the server was killed; run_input_thread notices too and exits
+    def _write_or_ignore_closed_pipe(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # the server was killed: run_input_thread exits the app
             os.write(self.fileno, data)
 
     def run_input_thread(self) -> None:
-        """Process the page's input; exit the app when its pipe is closed, as the page is gone."""
+        """Process the page's input; exit the app when the pipe is closed, because the page is closed."""
         keyboard, packets = Keyboard(debug=self._debug), ByteStream()
         try:
             for data in self._input_reader:
@@ -67,7 +67,7 @@ class PageDriver(WebDriver):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Offer the file to the page through the server; ``SavedFiles`` only delivers files with paths."""
+        """Offer a file to the page, which downloads it from the server; the file must have a path."""
         binary.close()
         offer = {"key": delivery_key, "file": binary.name, "save_as": safe_name(save_path.name)}
         self.write_meta({"type": "file_offered", **offer})

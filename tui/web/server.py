@@ -41,15 +41,14 @@ class Offer(NamedTuple):
 
 
 class PageDashboard(AppService):
-    """textual-serve's process of a page, with a proper shutdown.
+    """The dashboard process of one page; unlike in textual-serve, it is shut down in an orderly way.
 
-    When the browser disconnects, textual-serve stops reading from the process and does not wait for it.
-    The process then loses its pipes while it is still cleaning up, or blocks forever because no one reads
-    its output.
+    When the browser disconnects, textual-serve stops reading the output of the process, and does not wait
+    for its end. The process would lose its pipes while it is cleaning up, or block forever on its output.
     """
 
-    def __init__(self, command: str, **ways: Any) -> None:
-        super().__init__(command, **ways)
+    def __init__(self, command: str, **options: Any) -> None:
+        super().__init__(command, **options)
         self.offers: dict[str, Offer] = {}
         """Files that the page may fetch, by unguessable keys."""
         self._ending: asyncio.Task[None] | None = None
@@ -96,10 +95,10 @@ class PageDashboard(AppService):
                 with suppress(ConnectionError):  # the process has ended by itself
                     await self.send_meta({"type": "quit"})
                 await process.wait()
-        for end_process in (process.terminate, process.kill):
+        for send_signal in (process.terminate, process.kill):
             if process.returncode is None:
                 with suppress(ProcessLookupError):
-                    end_process()
+                    send_signal()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), 3.0)
         if self._task is not None:
@@ -108,11 +107,11 @@ class PageDashboard(AppService):
 
 
 IDLE_S = 75.0
-"""Timeout for receiving the head of a request, and for a browser that reads none of a response."""
+"""Timeout for receiving the head of a request, and for sending a response of which nothing is read."""
 
 
 class DashboardServer(Server):
-    """Serves the dashboard of one command, with one process per open page."""
+    """Serves the page; each open page runs ``command``, the dashboard, in a process of its own."""
 
     def __init__(self, command: str, guard: AccessGuard) -> None:
         super().__init__(command, title="bt-tui")
@@ -152,8 +151,10 @@ class DashboardServer(Server):
         )
         if offer is None:
             raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
-        name = {"Content-Disposition": f'attachment; filename="{offer.save_as}"'}
-        return web.FileResponse(offer.path, headers={"Content-Type": "application/octet-stream", **name})
+        disposition = {"Content-Disposition": f'attachment; filename="{offer.save_as}"'}
+        return web.FileResponse(
+            offer.path, headers={"Content-Type": "application/octet-stream", **disposition}
+        )
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Run a page's dashboard while the page is open; return once the process has ended."""
@@ -194,8 +195,8 @@ class DashboardServer(Server):
     async def _end_dashboards(self, _app: web.Application) -> None:
         await asyncio.gather(*(dashboard.stop() for dashboard in self._dashboards))
 
-    async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serve until ctrl-c or SIGTERM; call ``ready`` with the port once listening.
+    async def run(self, host: str, port: int, on_listening: Callable[[int], None]) -> None:
+        """Serve until ctrl-c or SIGTERM; call ``on_listening`` with the port once listening.
 
         Raises OSError if the address is not available.
         """
@@ -203,8 +204,8 @@ class DashboardServer(Server):
         await asyncio.to_thread(sweep_abandoned)
         stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop_requested.set)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signal_number, stop_requested.set)
         limit = ConnectionLimit(IDLE_S)
         limit.handle_accept_errors(loop)
         runner = web.AppRunner(
@@ -221,7 +222,7 @@ class DashboardServer(Server):
                 lambda: limit.protocol(make_protocol()), host, port, backlog=limit.connections
             )
             with closing(listener):
-                ready(int(listener.sockets[0].getsockname()[1]))
+                on_listening(int(listener.sockets[0].getsockname()[1]))
                 with redirect_stdout(sys.stderr):  # textual-serve prints the process's own output to stdout
                     await stop_requested.wait()
         finally:
@@ -250,7 +251,7 @@ def host_names(host: str) -> set[str]:
 
 
 def _configure_logging() -> None:
-    """Log errors as one line: tracebacks with variable values would expose the environment."""
+    """Log each error on one line: a traceback with the values of variables would expose the environment."""
     logging.basicConfig(level=logging.WARNING, format="bt-tui: %(message)s")
     logging.getLogger("aiohttp.server").addFilter(_should_log)
 
