@@ -124,10 +124,10 @@ async def test_rows_are_marked_downloaded_compared_opened_and_resumed_from() -> 
         assert 'checkpoint_name="checkpoint-200"' in pilot.app.clipboard
         assert "LoadCheckpointConfig(" in pilot.app.clipboard
     source, one, two, compared, inside = heard.messages
-    assert source.wanted.archive and not source.wanted.checkpoints
-    assert one.wanted.checkpoints == ("checkpoint-300",)
-    assert two.wanted.checkpoints == ("checkpoint-300", "checkpoint-100")
-    assert two.wanted.size_bytes == 2 * 2**30
+    assert source.request.archive and not source.request.checkpoints
+    assert one.request.checkpoints == ("checkpoint-300",)
+    assert two.request.checkpoints == ("checkpoint-300", "checkpoint-100")
+    assert two.request.size_bytes == 2 * 2**30
     assert compared.page.ids[1:] == ("checkpoint-100", "checkpoint-300")  # by step
     assert inside.page.checkpoint.checkpoint_id == "checkpoint-200"
 
@@ -147,15 +147,15 @@ async def test_the_cursor_stays_where_it_was_put_and_else_is_on_the_newest() -> 
         async def chosen(*keys: str, come: tuple[Checkpoint, ...] = THREE) -> str:
             pilot.app.screen.snapshot = run(checkpoints=come, progress=LOSSES)  # type: ignore[attr-defined]
             await pressed(pilot, *keys)
-            assert pane.chosen is not None
-            return pane.chosen.name
+            assert pane.chosen_checkpoint is not None
+            return pane.chosen_checkpoint.name
 
         assert await chosen("4", come=THREE[:2]) == "checkpoint-200"
         assert await chosen() == "checkpoint-200", "somebody looks at it"
         await pressed(pilot, "space", "1")
         newer = (*THREE, checkpoint("checkpoint-400", 1))
         assert await chosen("4", come=newer) == "checkpoint-100", "somebody moved it"
-        assert [one.name for one in pane.marked] == ["checkpoint-200"]
+        assert [one.name for one in pane.marked_checkpoints] == ["checkpoint-200"]
 
 
 async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -> None:
@@ -185,7 +185,7 @@ async def test_many_checkpoints_are_judged_again_while_the_log_is_read(
         newer = ProgressSnapshot(loss_by_step=((100, 0.4), (200, 0.5), (300, 0.7)))
         for later_s in (1, 6):
             at = screen.snapshot.at + timedelta(seconds=later_s)
-            screen.take(replace(screen.snapshot, at=at, progress=newer))
+            screen.receive(replace(screen.snapshot, at=at, progress=newer))
             if later_s > 5:
                 await until(pilot, lambda: "best checkpoint-100, loss 0.400" in text_of(pilot.app))
             else:

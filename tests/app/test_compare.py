@@ -118,8 +118,8 @@ async def test_axes_smoothing_layout_base_and_differing_by_keyboard() -> None:
         deck, table = app.screen.query_one(ChartGrid), app.screen.query_one(RowTable)
         assert "Compare 3 jobs · by step" in text_of(app)
         assert "since start" in await pressed(pilot, "x")
-        assert deck.shown[0].spec.x_axis == "elapsed" and deck.shown[0].series[0].times[0] >= 0
-        assert "by clock" in await pressed(pilot, "x", "M") and deck.shown[0].spec.smoothing > 0
+        assert deck.shown_charts[0].spec.x_axis == "elapsed" and deck.shown_charts[0].series[0].times[0] >= 0
+        assert "by clock" in await pressed(pilot, "x", "M") and deck.shown_charts[0].spec.smoothing > 0
         assert "diffs only" not in await pressed(pilot, "v") and not table.region
         text = await pressed(pilot, "v")
         assert "diffs only" in text and not deck.display and "GPU-hours" in text

@@ -87,11 +87,11 @@ async def test_directory_shows_its_size_a_file_why_it_is_unreadable_and_marks_ar
         text = text_of(app)
         assert "the link has expired" in text and "Press r to retry" in text and "\x1b" not in text
     (message,) = heard.messages
-    assert [one.relative_file_name.rpartition("/")[2] for one in message.wanted.files] == [
+    assert [one.relative_file_name.rpartition("/")[2] for one in message.request.files] == [
         "model-1.safetensors",
         "model-2.safetensors",
     ]
-    assert message.wanted.size_bytes == 4 * 2**30
+    assert message.request.size_bytes == 4 * 2**30
 
 
 def test_names_of_tensors_are_whole_and_columns_aligned() -> None:

@@ -41,7 +41,7 @@ async def test_a_tab_that_is_opened_directly_has_the_keyboard_before_and_after_i
     async with opened(app, SIZE) as pilot:
         assert focused(app) == FOCUS[tab]
         app.screen.post_message(JobScreen.Published(run()))
-        app.screen.query_one(LogPane).take(LogPart(log_lines()))
+        app.screen.query_one(LogPane).add_part(LogPart(log_lines()))
         await settle(pilot)
         assert focused(app) == FOCUS[tab]
 

@@ -57,7 +57,7 @@ async def test_job_below_another_screen_is_drawn_again_once_that_has_closed() ->
         screen: Any = pilot.app.screen
         before: RunSnapshot = screen.snapshot
         await pilot.app.push_screen(CacheScreen("llama-sft", partial(StubFeed, CacheSnapshot())))
-        screen.take(replace(before, job=before.job.model_copy(update={"name": "renamed"})))
+        screen.receive(replace(before, job=before.job.model_copy(update={"name": "renamed"})))
         await pressed(pilot)
         assert screen.snapshot is before
         assert screen.job.name == "renamed"
@@ -107,7 +107,7 @@ async def test_nodes_are_called_absent_only_once_their_metrics_are_read(is_read:
 def test_a_long_checkpoint_leaves_room_for_what_is_wrong_and_keeps_its_step(width: int) -> None:
     name = "megatron_gpt--val_loss=1.23-step=4000-consumed_samples=8000.0-last"
     long = CHECKPOINTS[-1].model_copy(update={"checkpoint_id": name})
-    line = said(header.health(replace(sick_run("hang"), checkpoints=(long,)), width))
+    line = said(header.health_facts(replace(sick_run("hang"), checkpoints=(long,)), width))
     assert len(line) <= width
     assert "24m" in line and "step=4000" in line
 
@@ -118,8 +118,8 @@ def test_a_run_that_evaluates_says_so_and_since_when() -> None:
         run(progress=replace(PROGRESS, run_phase=evaluating, last_step_at_ns=round((NOW_S - ago_s) * 1e9)))
         for ago_s in (375, 3)
     )
-    assert "evaluating for 6m" in said(header.progress(long))
-    assert "evaluating" not in said(header.progress(just))
+    assert "evaluating for 6m" in said(header.progress_facts(long))
+    assert "evaluating" not in said(header.progress_facts(just))
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_a_finding_is_told_in_the_longest_form_that_fits(width: int, words: str)
     shown = sick_run("straggler")
     since = local_time(shown.findings[0].since, "%H:%M")
     expected = words.replace("CHECKPOINT", "checkpoint-4000 12m ago").replace("SINCE", since)
-    assert said(header.health(shown, width)) == expected
+    assert said(header.health_facts(shown, width)) == expected
 
 
 def test_a_finding_that_is_too_long_ends_after_its_first_clause() -> None:
     slower = HealthFinding(KINDS["slowdown"], "warning", "33% slower: 0.0667 it/s, was 0.100; GPUs 95% busy")
-    assert said(header.health(run(findings=(slower,)), 58)).startswith("▲ 33% slower · ")
+    assert said(header.health_facts(run(findings=(slower,)), 58)).startswith("▲ 33% slower · ")
 
 
 async def test_bar_shows_how_far_a_run_is_and_its_checkpoints_over_the_whole_width() -> None:

@@ -62,7 +62,7 @@ class Reader:
 
     async def take(self, part: LogPart) -> str:
         """Let a part of the log arrive; return what is on the screen then."""
-        self.pane.take(part)
+        self.pane.add_part(part)
         return await self.press()
 
     @property
@@ -127,7 +127,7 @@ async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
             (LogPart((), older=True, ended=True, read_fraction=1), "No errors so far."),
             (LogPart((), settled=True), "No errors in the log; ! shows what is wrong."),
         ):
-            reader.pane.take(part)
+            reader.pane.add_part(part)
             await reader.press("e")
             assert reader.notices.splitlines()[-1] == notice
         await reader.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), older=True))
@@ -251,7 +251,9 @@ async def test_levels_nodes_and_spans_are_told_and_esc_takes_them_back_one_by_on
             for fact in (f"only {words}", "≥ WARNING", f"1 of {len(story())}"):  # the gap is never hidden
                 assert fact in flowing(reader.screen)
         await reader.press("escape", "escape")
-        reader.pane.choose(replace(reader.pane.options, hidden=frozenset({"node-0", "node-1", "node-3"})))
+        reader.pane.set_options(
+            replace(reader.pane.options, hidden=frozenset({"node-0", "node-1", "node-3"}))
+        )
         await reader.press("e", "h")
         assert "last visible node" in reader.notices
         assert "205 lines" in await reader.bar_after("H")
@@ -275,7 +277,7 @@ async def test_following_ends_and_continues_by_a_key_and_a_span_moves_with_the_l
         )
         snapshot = reader.page.snapshot
         assert snapshot is not None
-        reader.pane.take(LogPart(later))
+        reader.pane.add_part(LogPart(later))
         await until(reader.pilot, lambda: sum("later" in row for row in reader.rows) == 4)
         assert any("exit code 1" in row for row in before)
         later_at = snapshot.at + timedelta(minutes=5)
@@ -298,7 +300,7 @@ class Server:
         rest = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
         left = [each for each in rest if each.start_ns < each.end_ns]
         part = sorted([*some, *left], key=stamp_ns)
-        self.pane.take(LogPart(tuple(part), filled=gap, wanted_ns=from_ns or gap.end_ns))
+        self.pane.add_part(LogPart(tuple(part), filled=gap, wanted_ns=from_ns or gap.end_ns))
 
 
 @pytest.mark.proves("docs/logs.md", "Memory")
@@ -307,7 +309,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
     async with reading(lines[:1]) as reader:
         pane, store, server = reader.pane, reader.pane.view.store, Server(lines, reader.page)
         for begin in range(1, 9_000, 500):
-            pane.take(LogPart(lines[begin : begin + 500]))
+            pane.add_part(LogPart(lines[begin : begin + 500]))
         await reader.press()
         dropped = store.dropped
         assert 8_000 <= dropped < 8_500
@@ -355,7 +357,7 @@ async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it
         assert "since start" in await reader.bar_after("t")
         assert "12:58:20 n2" not in await reader.press("t") and "no times" in reader.bar
         assert "no times" not in await reader.bar_after("t")
-        reader.pane.take(LogPart((), restarted=True))
+        reader.pane.add_part(LogPart((), restarted=True))
         await reader.take(LogPart((LogLine(time.time_ns(), "now", "node-0", None),)))
         assert "now" in reader.screen
         assert f"{datetime.now(UTC):%Y-}" not in reader.bar
@@ -448,7 +450,7 @@ async def test_bookmarks_survive_a_filter_and_a_line_or_several_are_copied() -> 
         await reader.press("escape", "e", "enter", "Y", "x", "x", "shift+up", "Y")
     assert copied.messages[0].text.startswith("Traceback (most recent call last):")
     assert copied.messages[-1].text == "waiting for node-2, 300 s\nNCCL watchdog: collective timed out"
-    assert [message.what for message in copied.messages] == ["line", "2 lines"]
+    assert [message.noun for message in copied.messages] == ["line", "2 lines"]
 
 
 async def test_nodes_side_by_side_where_there_is_room() -> None:
@@ -516,7 +518,7 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         async def retry(gap: LogGap, _from_ns: int | None) -> None:
             assert gap.reason == "the server answered 503"
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
-            reader.pane.take(LogPart((found,), filled=gap))
+            reader.pane.add_part(LogPart((found,), filled=gap))
 
         reader.page._feed.retry = retry
         await reader.press("at", *"12:21:30", "enter")

@@ -19,7 +19,7 @@ from support.sick_runs import sick_run
 from support.waiting import until
 from support.worlds import ONE_O_CLOCK, job_metrics, run
 from tui.analysis.series import Series
-from tui.screens.charts.builder import ChartData, is_flat, reach
+from tui.screens.charts.builder import ChartData, full_range, is_flat
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.job.screen import JobScreen
 from tui.widgets.charts.line_chart import LineChart
@@ -46,7 +46,7 @@ def screen(pilot: Pilot[Any]) -> JobScreen:
 
 def chart_of(pilot: Pilot[Any], chart_id: str = "") -> LineChart:
     """Return a chart, without an id the first one."""
-    return cast(LineChart, deck(pilot).widget_of(chart_id or deck(pilot).shown[0].id))
+    return cast(LineChart, deck(pilot).widget_of(chart_id or deck(pilot).shown_charts[0].id))
 
 
 def cursor(pilot: Pilot[Any]) -> float:
@@ -55,7 +55,7 @@ def cursor(pilot: Pilot[Any]) -> float:
 
 
 def window(pilot: Pilot[Any]) -> tuple[float, float]:
-    spec = deck(pilot).shown[0].spec
+    spec = deck(pilot).shown_charts[0].spec
     return spec.start, spec.end
 
 
@@ -73,10 +73,10 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
     async with opened(metrics_tab(), WIDE) as pilot:
 
         def drawn() -> list[str]:
-            return [one.name for one in deck(pilot).current_data()[0].series]
+            return [one.name for one in deck(pilot).visible_samples()[0].series]
 
         assert "· node-1" in await press(pilot, "m", "v", "down", "down", "space")
-        assert [table.id for table in deck(pilot).shown] == ["util"]
+        assert [table.id for table in deck(pilot).shown_charts] == ["util"]
         assert screen(pilot).metrics.view.hidden == {"node-1"}
         assert drawn() == ["node-0", "node-2", "node-3"]
         await press(pilot, "a", "i")
@@ -93,7 +93,9 @@ async def test_one_cursor_reads_all_charts_at_once_and_lines_are_switched_off_an
         farther = cursor(pilot)
         assert farther < at
         await press(pilot, "v", "v")
-        assert {chart.spec.cursor for chart in deck(pilot).shown} == {farther} and len(deck(pilot).shown) > 3
+        assert {chart.spec.cursor for chart in deck(pilot).shown_charts} == {farther} and len(
+            deck(pilot).shown_charts
+        ) > 3
         await press(pilot, "escape")
         assert not cursor(pilot)
         await press(pilot, "m", "v")
@@ -107,7 +109,7 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
     async with opened(metrics_tab(), WIDE) as pilot:
         for size in (WIDE, (200, 55)):
             await resized(pilot, *size)
-            shown = [chart.id for chart in deck(pilot).shown]
+            shown = [chart.id for chart in deck(pilot).shown_charts]
             assert set(shown[-3:]) == {"gpu-memory", "memory", "disk"}
             sizes = [chart_of(pilot, one).size for one in shown]
             assert sizes[-1].height == 5 < sizes[0].height
@@ -115,10 +117,10 @@ async def test_the_grid_has_its_first_chart_widest_flat_ones_low_at_its_end_and_
             assert len([one for one in sizes if one.height > 5]) >= 6
         for back in ("enter", "escape"):
             text = await press(pilot, "enter")
-            assert [chart.id for chart in deck(pilot).shown] == ["loss"]
+            assert [chart.id for chart in deck(pilot).shown_charts] == ["loss"]
             assert not nodes_of(text)
             await press(pilot, back)
-            assert len(deck(pilot).shown) > 3
+            assert len(deck(pilot).shown_charts) > 3
 
 
 async def test_number_of_charts_is_shown_where_not_all_have_room() -> None:
@@ -135,7 +137,7 @@ async def test_the_log_of_a_past_range_does_not_claim_to_follow() -> None:
 
 async def test_the_window_is_panned_and_zoomed_by_key_wheel_and_drag_and_the_pointer_reads() -> None:
     async with opened(metrics_tab("healthy"), WIDE) as pilot:
-        begin = reach(screen(pilot).snapshot)[0]  # type: ignore[arg-type]
+        begin = full_range(screen(pilot).snapshot)[0]  # type: ignore[arg-type]
         await press(pilot, "plus")
         for key, start, end, said in (
             ("plus", NOW - 3600, NOW, "run  6 h  1 h  15 min  5 min"),
@@ -181,25 +183,25 @@ async def test_smoothing_logarithms_and_steps_change_the_picture_and_are_said() 
         assert await press(pilot, "L") == plain
         await press(pilot, "v", "v")
         text = await press(pilot, "x", "x", "x", "left")
-        charts = {chart.id: chart for chart in deck(pilot).current_data()}
+        charts = {chart.id: chart for chart in deck(pilot).visible_samples()}
         assert (charts["loss"].spec.x_axis, charts["util"].spec.x_axis) == ("step", "relative")
         times = charts["loss"].series[0].times
         assert times[-1] == 4119 and len(times) == 720
         assert "step 4,1" in text and "by step" in text
         metrics = screen(pilot).metrics
         metrics.view = replace(metrics.view, window=Window(1800.0, charts["util"].spec.end - 1800))
-        past = next(chart for chart in deck(pilot).current_data() if chart.id == "util")
+        past = next(chart for chart in deck(pilot).visible_samples() if chart.id == "util")
         assert past.spec.x_axis == "clock", "an axis of the past has no now"
 
 
 async def test_a_chart_for_each_line_has_one_scale_and_pages() -> None:
     async with opened(metrics_tab(nodes=64, gpus=1)) as pilot:
         await press(pilot, "m", "v", "v")
-        shown = deck(pilot).shown
+        shown = deck(pilot).shown_charts
         assert [chart.names for chart in shown][:2] == [("node-0",), ("node-1",)]
         assert len({(chart.spec.y_min, chart.spec.y_max) for chart in shown}) == 1
         await press(pilot, "up")
-        assert deck(pilot).shown[-1].names == ("node-63",)
+        assert deck(pilot).shown_charts[-1].names == ("node-63",)
 
 
 async def test_the_nodes_at_large_over_time_worst_first_and_into_one() -> None:
@@ -337,7 +339,7 @@ async def test_one_node_alone_is_the_same_node_in_the_same_colour_everywhere() -
         assert everyone & set(seen) == set()
         await pressed(pilot, *("left_square_bracket",) * 4)
         assert highlighted(pilot) == []
-        while deck(pilot).shown[0].id != "cpu":
+        while deck(pilot).shown_charts[0].id != "cpu":
             await press(pilot, "m")
         await pressed(pilot, "j", "j", "j", "i")
         assert matrix.selected == "node-2"
@@ -349,7 +351,7 @@ async def test_samples_shown_are_exported_with_time_and_step(axis: XAxis, tmp_pa
     async with opened(metrics_tab("nan"), WIDE) as pilot:
         metrics = screen(pilot).metrics
         metrics.view = replace(metrics.view, x_axis=axis)
-        tables = deck(pilot).current_data()
+        tables = deck(pilot).visible_samples()
         await pressed(pilot, "E")
         pilot.app.screen.query_one("#file", Input).value = str(tmp_path / "charts.csv")
         await pilot.press("enter")

@@ -141,17 +141,17 @@ async def test_another_moment_is_read_at_once_and_shown_when_it_is_complete(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = list[RunSnapshot]()
-    take = JobScreen.take
+    receive = JobScreen.receive
 
     def kept(screen: JobScreen, snapshot: RunSnapshot) -> None:
         shown.append(snapshot)
-        take(screen, snapshot)
+        receive(screen, snapshot)
 
     async with dashboard([path], None) as (app, pilot):
         await until(pilot, lambda: _is_read(app, at(3500)) and _has_marks(app))
-        monkeypatch.setattr(JobScreen, "take", kept)
+        monkeypatch.setattr(JobScreen, "receive", kept)
         monkeypatch.setattr("tui.feeds.run.FIRST_PUBLISH_INTERVAL_S", 1e6)
-        monkeypatch.setattr("tui.screens.job.time_bar.READ_AFTER_S", 1e6)
+        monkeypatch.setattr("tui.screens.job.time_bar.READ_DELAY_S", 1e6)
         await pilot.press("ctrl+left")
         await until(pilot, lambda: any(run.at == at(3440) for run in shown))
     first = next(run for run in shown if run.at == at(3440))

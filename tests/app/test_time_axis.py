@@ -17,7 +17,7 @@ from support.waiting import until
 from support.worlds import JOBS, ONE_O_CLOCK, run
 from tui.analysis.comparison import ComparedRun
 from tui.analysis.progress.snapshot import ProgressSnapshot
-from tui.screens.charts.builder import reach
+from tui.screens.charts.builder import full_range
 from tui.screens.charts.grid import ChartGrid
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.compare import CompareRunsScreen
@@ -52,7 +52,7 @@ async def test_log_and_charts_show_one_range_and_its_place_in_the_run() -> None:
         assert min(shown_lines(pilot)) == pytest.approx(NOW - 3600, abs=3600 / 20 + 60)
         assert 0 < row_of(pilot).count("━") < row_of(pilot).count("─")
         await pressed(pilot, "1")
-        for chart in pilot.app.screen.query_one(ChartGrid).shown:
+        for chart in pilot.app.screen.query_one(ChartGrid).shown_charts:
             assert (chart.spec.start, chart.spec.end) == pytest.approx((NOW - 3600, NOW), abs=60)
         assert "▲" in row_of(pilot) or "✗" in row_of(pilot)  # where the problem began
         await pilot.press("3", "less_than_sign", "2")
@@ -68,7 +68,7 @@ async def test_click_on_a_length_or_on_the_map_moves_the_range() -> None:
         assert screen_of(pilot).metrics.view.window.span == 3600
         await pilot.click(TimeRow, offset=(row.index("─") + (119 - row.index("─")) // 2, 0))
         await settle(pilot)
-        first, last = reach(screen_of(pilot).snapshot)  # type: ignore[arg-type]
+        first, last = full_range(screen_of(pilot).snapshot)  # type: ignore[arg-type]
         start, end = screen_of(pilot).metrics.view.window.bounds(first, last)
         assert (start + end) / 2 == pytest.approx((first + last) / 2, rel=0.02 * (last - first) / last)
         assert "1 h to" in row_of(pilot)
@@ -88,7 +88,7 @@ async def test_charts_are_read_at_the_line_that_the_log_is_at() -> None:
         assert entry is not None
         await until(pilot, lambda: metrics.view.cursor == stamp_ns(entry) / NS_PER_S)
         assert "⇄" in row_of(pilot)
-        charts = pilot.app.screen.query_one(ChartGrid).shown
+        charts = pilot.app.screen.query_one(ChartGrid).shown_charts
         assert charts and all(chart.spec.cursor == metrics.view.cursor for chart in charts)
         await pilot.press("G")
         await until(pilot, lambda: metrics.view.cursor is None)
@@ -108,7 +108,7 @@ async def test_readout_scrolls_the_log_and_shows_its_line() -> None:
 async def test_pointer_reads_all_charts_of_the_grid() -> None:
     async with opened(job_view(sick_run("healthy"), tab="metrics", lines=()), WIDE) as pilot:
         grid = pilot.app.screen.query_one(ChartGrid)
-        first, second = (cast(LineChart, grid.widget_of(chart.id)) for chart in grid.shown[:2])
+        first, second = (cast(LineChart, grid.widget_of(chart.id)) for chart in grid.shown_charts[:2])
         await pilot.hover(first, offset=(first._picture().left + first.raster_cells // 2, 3))
         await settle(pilot)
         for chart in (first, second):

@@ -64,7 +64,7 @@ def compare_view(*runs: RunSnapshot) -> Dashboard:
 
 
 def shown(pilot: Pilot[Any]) -> tuple[ChartData, ...]:
-    return pilot.app.screen.query_one(ChartGrid).shown
+    return pilot.app.screen.query_one(ChartGrid).shown_charts
 
 
 def titles(pilot: Pilot[Any]) -> list[str]:

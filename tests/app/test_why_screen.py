@@ -205,7 +205,7 @@ async def test_escape_leads_from_the_log_to_why_last_unless_the_problem_is_gone(
         screen.node = "node-2"
         await settle(pilot)
         if is_solved:
-            screen.take(replace(run, findings=()))
+            screen.receive(replace(run, findings=()))
         await pressed(pilot, "escape")
         assert screen.node is None and not heard.messages
         await pressed(pilot, "escape")

@@ -90,7 +90,7 @@ async def test_variables_are_read_a_line_each_and_the_review_copies_the_config_i
         for words in ('"model_name":', "--model-name", "DeployCheckpointsConfig("):
             await pressed(pilot, "enter", "ctrl+y")
             assert words in text_of(app)
-    assert [one.what for one in copied.messages] == ["json", "command", "python"]
+    assert [one.noun for one in copied.messages] == ["json", "command", "python"]
 
 
 async def test_each_step_shows_the_config_of_the_answers_where_there_is_room() -> None:
@@ -181,7 +181,7 @@ async def test_a_second_snapshot_may_come_before_the_question_is_drawn() -> None
     async with opened(app, SIZE) as pilot:
         screen = app.screen
         await go_back_to_secrets(screen)
-        screen.take(replace(screen.snapshot, note="checked"))
+        screen.receive(replace(screen.snapshot, note="checked"))
         await settle(pilot)
         assert step_of(screen) == "secrets"
         assert screen.query_one("#pairs").has_focus

@@ -115,8 +115,8 @@ TABLE = ExportTable("jobs", ("name",), (("a",),))
 DIALOGS: dict[str, Go] = {
     "quit": pushed(partial(QuitScreen, 1, 1)),
     "confirm": pushed(partial(ConfirmScreen, "Stop it?", "It ends.", "Stop")),
-    "stop": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=False, read=READ)),
-    "stop later": pushed(partial(StopScreen, "Stop it?", "It ends.", waits=True, read=READ)),
+    "stop": pushed(partial(StopScreen, "Stop it?", "It ends.", is_planned=False, parse_rules=READ)),
+    "stop later": pushed(partial(StopScreen, "Stop it?", "It ends.", is_planned=True, parse_rules=READ)),
     "stop when": pushed(partial(StopRulesScreen, "Stop it?", READ)),
     "folder": pushed(partial(DownloadFolderScreen, "it", "1 KiB", Path("down"), lambda _folder: "")),
     "export": pushed(partial(ExportScreen, "jobs", [TABLE], Path("jobs.csv"))),

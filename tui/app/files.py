@@ -51,10 +51,10 @@ class SavedFiles(Service):
             if files:
                 paths = ", ".join(str(path.absolute()) for path in files)
                 destination = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
-                self._app.notify(f"Saved {message.what} {destination}.")
+                self._app.notify(f"Saved {message.noun} {destination}.")
                 self.deliver(messages.FilesSaved(files))
 
-        screen = ExportScreen(message.what, message.tables, proposed_path(*message.names))
+        screen = ExportScreen(message.noun, message.tables, proposed_path(*message.names))
         self._app.push_screen(screen, report_saved)
 
     async def save_screenshot(self) -> None:
@@ -151,7 +151,7 @@ class DownloadStarter(Service):
         session = self._app.session
         if session is None:
             return None
-        worker = self._download(partial(self._ask, session, message.wanted))
+        worker = self._download(partial(self._ask, session, message.request))
         return None if self._app.is_web else worker  # in a browser, no dialog asks for a folder
 
     def _download(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:

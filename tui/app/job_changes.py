@@ -198,9 +198,9 @@ class JobStopper(Service):
         question = StopScreen(
             batch.question,
             "\n".join(consequences),
-            waits=bool(planned_text),
-            read=self._parse_rules,
-            unsaved=partial(self._unsaved_text, job, run) if may_lose_work else None,
+            is_planned=bool(planned_text),
+            parse_rules=self._parse_rules,
+            read_unsaved=partial(self._unsaved_text, job, run) if may_lose_work else None,
         )
         answer: StopAnswer = await self._app.push_screen_wait(question)
         if answer == "after checkpoint":

@@ -384,7 +384,7 @@ class BtTuiApp(BaseApp):
 
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
         copied_text = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
-        self.notify(f"Copied {message.what}{copied_text}.")
+        self.notify(f"Copied {message.noun}{copied_text}.")
 
     # Notices
 

@@ -121,7 +121,7 @@ class Tips(Service):
 
     def _is_suitable(self, name: str, scopes: Collection[str], screen: AppScreen) -> bool:
         scope, _, action = name.partition(".")
-        return scope in scopes and action not in screen.unhinted and not self._is_retired(name)
+        return scope in scopes and action not in screen.hidden_hints and not self._is_retired(name)
 
     def _is_retired(self, name: str) -> bool:
         """Return True for a tip that was followed, or shown in enough earlier starts."""

@@ -137,12 +137,12 @@ def _gated_model_findings(draft: DeployDraft) -> Iterator[Finding]:
 
 def _loss_findings(draft: DeployDraft) -> Iterator[Finding]:
     field, facts_by_name = "checkpoint_details.checkpoints", draft.facts.checkpoint_facts
-    best = next((candidate.name for candidate in facts_by_name.values() if candidate.is_best), "")
+    best_name = next((candidate.name for candidate in facts_by_name.values() if candidate.is_best), "")
     for checkpoint in draft.chosen_checkpoints:
         facts = facts_by_name.get(checkpoint.checkpoint_id)
         if facts is not None and facts.fault is not None:
             problem = f"{facts.name!r} was {facts.fault.words(checkpoint.created_at)}"
-            yield Finding("warning", field, problem, f"best: {best!r}" if best else "")
+            yield Finding("warning", field, problem, f"best: {best_name!r}" if best_name else "")
     if draft.chosen_checkpoints and draft.facts.unchecked_reason:
         yield Finding("info", field, f"checkpoints not checked: {draft.facts.unchecked_reason}")
 

@@ -163,12 +163,16 @@ class DeployDraft:
     def proposed_checkpoints(self) -> tuple[str, ...]:
         """The best deployable checkpoint, else the newest deployable checkpoint without a fault."""
         facts = self.facts
-        newest = [checkpoint.checkpoint_id for checkpoint in newest_first(self.checkpoints)]
-        possible = [name for name in newest if not facts.unfit_reasons[name]]
-        known = {name: facts.checkpoint_facts[name] for name in possible if name in facts.checkpoint_facts}
-        best = [name for name, checkpoint in known.items() if checkpoint.is_best]
-        sound = [name for name in possible if name not in known or not known[name].fault]
-        return tuple((best or sound or possible)[:1])
+        newest_names = [checkpoint.checkpoint_id for checkpoint in newest_first(self.checkpoints)]
+        deployable_names = [name for name in newest_names if not facts.unfit_reasons[name]]
+        known_facts = {
+            name: facts.checkpoint_facts[name] for name in deployable_names if name in facts.checkpoint_facts
+        }
+        best_names = [name for name, checkpoint in known_facts.items() if checkpoint.is_best]
+        sound_names = [
+            name for name in deployable_names if name not in known_facts or not known_facts[name].fault
+        ]
+        return tuple((best_names or sound_names or deployable_names)[:1])
 
     @property
     def checkpoint_names(self) -> tuple[str, ...]:
@@ -224,7 +228,7 @@ class DeployDraft:
     def model_name(self) -> str:
         return _or_proposed(self.answers.model_name, self.proposed_model_name)
 
-    # Where it runs
+    # GPUs
 
     @cached_property
     def offers(self) -> dict[str, ListedInstance]:
@@ -252,19 +256,25 @@ class DeployDraft:
     @cached_property
     def proposed_gpu(self) -> str | None:
         """The cheapest GPUs whose memory fits the weights with headroom, else those with the most memory."""
-        usable = {gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)}
+        usable_instances = {
+            gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)
+        }
         needed_bytes = (
             self.stored_bytes or needed_gpu_bytes(self.checkpoints_with_base_model) or 0
         ) * HEADROOM
-        fitting = (gpu for gpu, instance in usable.items() if instance.gpu_memory_bytes >= needed_bytes)
-        largest = max(usable, key=lambda gpu: usable[gpu].gpu_memory_bytes, default=None)
-        return next(fitting, largest)
+        fitting_gpus = (
+            gpu for gpu, instance in usable_instances.items() if instance.gpu_memory_bytes >= needed_bytes
+        )
+        largest_gpu = max(
+            usable_instances, key=lambda gpu: usable_instances[gpu].gpu_memory_bytes, default=None
+        )
+        return next(fitting_gpus, largest_gpu)
 
     @property
     def gpu(self) -> str | None:
         return normal_gpu(self.answers.gpu) if self.answers.gpu else self.proposed_gpu
 
-    # Its environment
+    # Environment variables and secrets
 
     @property
     def proposed_hf_secret(self) -> str:

@@ -17,7 +17,7 @@ Answer = str | int | tuple[str, ...] | Pairs | None
 """An answer by kind: the chosen value, the chosen values, text, number, or name and value pairs."""
 
 MAX_LISTED_NAMES = 12
-"""Values that an error message lists before it abbreviates the list."""
+"""Number of values that an error message lists; it abbreviates longer lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Question:
     def is_open(self) -> bool:
         """True if a person must answer: answer or proposal are invalid, or the proposal has a warning."""
         proposal = self.proposal
-        chosen = proposal if isinstance(proposal, tuple) else (proposal,)
-        is_warned = any(option.warning and option.value in chosen for option in self.options)
+        chosen_values = proposal if isinstance(proposal, tuple) else (proposal,)
+        is_warned = any(option.warning and option.value in chosen_values for option in self.options)
         return self.must_ask or is_warned or bool(self.objection or self.problem(proposal))
 
     def problem(self, answer: Answer) -> str:
@@ -162,5 +162,5 @@ def option_problem(options: Sequence[Option], value: object, noun: str) -> str:
             return f"{value}: {option.disabled_reason}" if option.disabled_reason else ""
     if value in (None, ""):
         return f"choose {'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-    usable = listed(possible_values(options), MAX_LISTED_NAMES)
-    return f"no {noun} {value!r}" + (f"; use {usable}" if usable else "")
+    usable_values = listed(possible_values(options), MAX_LISTED_NAMES)
+    return f"no {noun} {value!r}" + (f"; use {usable_values}" if usable_values else "")

@@ -64,7 +64,7 @@ def questions(draft: DeployDraft) -> tuple[Question, ...]:
 
 def _job(draft: DeployDraft) -> Question:
     options = tuple(_job_option(job, draft.facts) for job in newest_first(draft.facts.jobs))
-    possible = possible_values(options)
+    possible_ids = possible_values(options)
     refusal = "none of these jobs has run yet" if options else "there are no training jobs"
     return Question(
         id="job_id",
@@ -74,9 +74,9 @@ def _job(draft: DeployDraft) -> Question:
         flag="--job-id",
         check=lambda answer: option_problem(options, answer, "job"),
         answer=draft.answers.job_id,
-        proposed=next(iter(possible), None),
+        proposed=next(iter(possible_ids), None),
         options=options,
-        refusal="" if possible else f"{refusal}; no checkpoints to deploy",
+        refusal="" if possible_ids else f"{refusal}; no checkpoints to deploy",
         must_ask=True,
     )
 
@@ -150,12 +150,12 @@ def _evidence_remarks(facts: Facts) -> list[str]:
     if facts.unchecked_reason:
         return [f"checkpoints not checked: {facts.unchecked_reason}"]
     known_facts = facts.checkpoint_facts.values()
-    best = [
+    best_remarks = [
         f"best: {checkpoint.name}, {checkpoint.score.words}"
         for checkpoint in known_facts
         if checkpoint.is_best and checkpoint.score
     ]
-    return [*fault_lines(known_facts), *best]
+    return [*fault_lines(known_facts), *best_remarks]
 
 
 def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
@@ -210,7 +210,7 @@ def _base_model(draft: DeployDraft) -> Question:
 def _lora_rank(draft: DeployDraft) -> Question:
     """Ask for the highest LoRA rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks, advice = adapter_ranks(draft.chosen_checkpoints), draft.rank_advice
-    usage = "The platform reads it from the adapter; the config only records it"
+    rank_note = "The platform reads it from the adapter; the config only records it"
     return Question(
         id="lora_rank",
         title="LoRA rank",
@@ -221,7 +221,7 @@ def _lora_rank(draft: DeployDraft) -> Question:
         answer=draft.answers.lora_rank,
         proposed=advice.default,
         options=tuple(Option(str(rank), str(rank)) for rank in LORA_RANKS if not check_rank(rank, ranks)),
-        remark=f"{advice.explanation}. {usage}".strip(" ."),
+        remark=f"{advice.explanation}. {rank_note}".strip(" ."),
         refusal=advice.refusal,
     )
 

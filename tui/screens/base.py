@@ -33,7 +33,7 @@ from tui.widgets.status_footer import StatusFooter
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-if TYPE_CHECKING:  # Home's first picture does not wait for them
+if TYPE_CHECKING:  # imported later, so that Home's first picture appears sooner
     from api_client.models import TrainingJob
     from tui.analysis.run.finding import HealthFinding
     from tui.feeds.comparison import RunCache
@@ -50,51 +50,54 @@ MakeFeed = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class PaletteItem:
-    """An object on a screen that the command palette finds."""
+    """An object on a screen that the command palette finds, such as a job or a metric."""
 
     kind: str
     name: str
     about: str
+    """Facts to show after the name."""
     choose: Callable[[], object]
+    """Called when the user chooses the item."""
     id: str = ""
+    """Id of the object, which the palette also finds; empty if the object has none."""
 
 
 class AppScreen(MountsWithChildren, Screen[None]):
-    """Base class of full screens; the app passes in the state of the connection and of the downloads.
+    """Base class of full screens; the app sets its ``connection``, ``downloads`` and other reactives.
 
     ``SCOPES`` are the scopes whose actions the screen owns, in addition to ``Scope.SCREEN``, which every
-    screen owns. A screen with tabs overrides ``scopes`` to return those active now, so that a key can
-    mean different things on different tabs.
+    screen owns. A screen with tabs overrides ``scopes`` to return only the scopes of the visible tab, so
+    that a key can mean different things on different tabs.
     """
 
     AUTO_FOCUS = ""
-    """Selector of the widget that has the focus first. Focusing it in ``on_mount`` would be too late:
-    ``Widget.focus`` defers, and the first keys would reach Textual's choice, even a hidden input."""
+    """Selector of the widget to focus first. Focusing it in ``on_mount`` would be too late: ``Widget.focus``
+    defers, and the first keys would reach the widget that Textual chooses, even a hidden input."""
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
-    """Panes that own the actions of a scope. Their keys work wherever the focus is on the screen."""
+    """The panes that carry out the actions of a scope. Its keys work wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
-    """Resources that the screen shows, as named in ``tui.analysis.connection``; the app marks stale ones."""
+    """The screen shows staleness of these resources only; ``tui.analysis.connection`` has their names."""
     shown_job_id = ""
-    """The only job whose resources the screen shows, if it shows one."""
-    SPARE_HINTS: ClassVar[frozenset[str]] = frozenset()
-    """Actions that the footer shows only if there is room after the others."""
+    """Id of the only job whose resources the screen shows; empty on a screen about several jobs."""
+    LOW_PRIORITY_HINTS: ClassVar[frozenset[str]] = frozenset()
+    """Actions whose hints the footer shows only if there is room after all other hints."""
     _key_changes: Mapping[str, str] = MappingProxyType({})
     job: TrainingJob | None = None
-    """The job that the screen is about, if it is about one that it follows."""
+    """The job that the screen follows; None on a screen that follows no single job."""
 
     @property
     def is_over(self) -> bool:
-        """True if the screen's subject no longer changes."""
+        """True if the screen follows a job that has finished, so its data no longer changes."""
         return self.job is not None and self.job.is_finished
 
     @property
     def chosen_job(self) -> TrainingJob | None:
-        """The job that actions are about."""
+        """The job that actions apply to; None if none is selected."""
         return self.job
 
     def require_job(self) -> TrainingJob | None:
-        """Return the job that actions are about, or notify the user that there is none."""
+        """Return the job that actions apply to; if there is none, notify the user and return None."""
         if self.chosen_job is None:
             self.notify("No job is selected.")
         return self.chosen_job
@@ -109,7 +112,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
             return isinstance(message, AppScreen.Published)
 
     _feed: Any
-    """The task that reads what the screen shows and publishes snapshots; each screen has its own type."""
+    """The task that reads the screen's data and publishes snapshots; its type depends on the screen."""
 
     def __init__(self, feed_with: MakeFeed | None = None) -> None:
         super().__init__()
@@ -123,13 +126,13 @@ class AppScreen(MountsWithChildren, Screen[None]):
     """Ids of the jobs that will be stopped after their next checkpoint."""
     recording: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""
-    unhinted: var[frozenset[str]] = var(frozenset[str](), init=False)
+    hidden_hints: var[frozenset[str]] = var(frozenset[str](), init=False)
     """Actions that have no effect now. The footer hides them; their keys still work, and notify why."""
     labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
     """Temporary labels of actions whose effect differs now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Bind the keys of the screen's scopes, and add methods for actions that ``DOES`` implements."""
+        """Bind the keys of the screen's scopes; add methods for actions without a method of their own."""
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
@@ -144,7 +147,9 @@ class AppScreen(MountsWithChildren, Screen[None]):
         for points, cells in zip(
             (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
         ):
-            self.add_class(*[name for least, name in points or () if cells >= least][-1:], update=False)
+            self.add_class(
+                *[name for min_cells, name in points or () if cells >= min_cells][-1:], update=False
+            )
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.ScreenResume) and not self.stack_updates:
@@ -165,32 +170,40 @@ class AppScreen(MountsWithChildren, Screen[None]):
         self.post_message(self.Published(snapshot))
 
     @on(Published)
-    def _receive(self, message: Published) -> None:
-        self.take(message.snapshot)
+    def _snapshot_published(self, message: Published) -> None:
+        self.receive(message.snapshot)
 
-    def take(self, snapshot: Any) -> None:
+    def receive(self, snapshot: Any) -> None:
+        """Handle a newer snapshot from the feed: show it."""
         self.snapshot = snapshot
 
     @property
     def is_current(self) -> bool:
-        """True if the screen is visible; else, below another one, a refresh would repaint that one."""
+        """True if the screen is visible.
+
+        While another full screen covers it, refreshes of this screen would repaint the covering screen.
+        """
         return super().is_current and not self.is_covered
 
     @property
     def is_covered(self) -> bool:
-        """True if another full screen is above this one."""
+        """True if another full screen is above this screen."""
         stack = self.app.screen_stack
-        return self in stack and any(isinstance(above, AppScreen) for above in stack[stack.index(self) + 1 :])
+        screens_above = stack[stack.index(self) + 1 :] if self in stack else ()
+        return any(isinstance(screen, AppScreen) for screen in screens_above)
 
     def set_header(
         self, page: str, subject: str, facts: Sequence[Sequence[Span]] = (), priority_count: int = 1
     ) -> None:
-        """Show "‹", which goes back, the page's name and subject, and facts by importance."""
+        """Show "‹" (a click goes back), then the page's name, its subject, and facts by importance.
+
+        The first ``priority_count`` of them are always shown; name and subject count as one.
+        """
         lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
         self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
 
     def show_text(self, selector: str, text: str | Text) -> None:
-        """Show a text, or hide its line if it is empty."""
+        """Show a text in the `WrappedText` that matches ``selector``; hide the widget if it is empty."""
         line = self.query_one(selector, WrappedText)
         line.display = bool(text)
         line.update(text)
@@ -199,24 +212,24 @@ class AppScreen(MountsWithChildren, Screen[None]):
         run_in_background(self, self._feed.run, name, group="feed")
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Forward a failed worker to the app, which reports it; free the traceback of a canceled one."""
+        """Forward a failed worker to the app, which reports it; free the traceback of a canceled worker."""
         if event.state is WorkerState.ERROR:
             self.app.post_message(event)
         elif event.worker.error is not None:
             event.worker.error.with_traceback(None)
 
     def validate_connection(self, connection: Connection) -> Connection:
-        """Drop the staleness of data that this screen does not show."""
+        """Drop the staleness of resources that this screen does not show."""
         return connection.limited_to(self.SHOWN_RESOURCES, self.shown_job_id)
 
-    def unhint(self, **useless_actions: bool) -> None:
-        """Hide the actions given as True from the footer, and show all others again."""
-        self.unhinted = frozenset(action for action, useless in useless_actions.items() if useless)
+    def hide_hints(self, **has_no_effect: bool) -> None:
+        """Hide the hints of actions given as True, which have no effect now; show all other hints."""
+        self.hidden_hints = frozenset(action for action, is_hidden in has_no_effect.items() if is_hidden)
 
-    def watch_unhinted(self) -> None:
+    def watch_hidden_hints(self) -> None:
         self.refresh_bindings()
 
-    watch_labels = watch_unhinted
+    watch_labels = watch_hidden_hints
 
     def change_keys(self, changes: Mapping[str, str]) -> None:
         """Rebind actions, by their ids. Call this before the screen is shown."""
@@ -227,7 +240,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
         """Return the current key of the action ``scope.id``, formatted for display."""
         return key_for(action_id, self._key_changes)
 
-    def key_before(self, action_id: str) -> str:
+    def key_prefix(self, action_id: str) -> str:
         """Return `key_for(action_id)` as a prefix of typed text: ``/llama``, but ``f7 llama``."""
         key = self.key_for(action_id)
         return key if len(key) == 1 and not key.isalnum() else f"{key} "
@@ -238,15 +251,17 @@ class AppScreen(MountsWithChildren, Screen[None]):
         return self.SCOPES
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Refuse actions of inactive scopes, so that the key reaches the action that is active.
+        """Refuse actions of inactive scopes, so that their keys reach the actions of the active scopes.
 
-        While an input has the focus, keys that open an input are refused too, because they are letters to
-        type.
+        While an input has the focus, actions that open an input are refused too: their keys are letters, to
+        be typed.
         """
-        own = actions_named(action, *self.SCOPES)
-        if isinstance(self.focused, Input) and any(ActionFlag.FIELD in candidate.flags for candidate in own):
+        own_actions = actions_named(action, *self.SCOPES)
+        if isinstance(self.focused, Input) and any(
+            ActionFlag.FIELD in candidate.flags for candidate in own_actions
+        ):
             return False
-        return not own or any(candidate.scope in self.scopes for candidate in own)
+        return not own_actions or any(candidate.scope in self.scopes for candidate in own_actions)
 
     def palette_items(self) -> Iterable[PaletteItem]:
         """Return the objects on this screen that the command palette finds."""
@@ -265,12 +280,12 @@ class AppScreen(MountsWithChildren, Screen[None]):
         self.leave()
 
     def leave(self) -> None:
-        """Close this screen; do nothing if another one is on top, such as a dialog that opened meanwhile."""
+        """Close this screen; do nothing if another screen is on top, such as a dialog that opened first."""
         if self.app.screen is self:
             self.app.pop_screen()
 
-    def confirm(self, question: ConfirmScreen, then: Callable[[], Any]) -> None:
-        self.app.push_screen(question, lambda confirmed: then() if confirmed else None)
+    def confirm(self, question: ConfirmScreen, on_confirm: Callable[[], Any]) -> None:
+        self.app.push_screen(question, lambda confirmed: on_confirm() if confirmed else None)
 
 
 @dataclass
@@ -279,19 +294,19 @@ class PageServices:
 
     app: App[Any]
     connected: Session | None
-    """None on the welcome screen only, which opens no pages."""
+    """The session with the remote; None only on the welcome screen, which opens no pages."""
     settings: Loaded
     memory: Memory
     fleet_feed: MakeFeed
     """Creates the feed of Home."""
     label: Callable[[], str]
-    """Returns the name that Home shows: the remote, the team, and a mark for demo data."""
+    """Returns the text for Home's header: the remote, the team, and a mark for demo data."""
     team: Callable[[], str]
-    """Returns the chosen team; empty for all."""
+    """Returns the chosen team; empty for all teams."""
     recent_findings: Callable[[TrainingJob], tuple[HealthFinding, ...]]
     """Returns Home's findings for a job."""
     recordings: OpenRecordings | None
-    """The recordings that the remote serves, if it does."""
+    """The recordings that the remote replays; None for any other remote."""
 
     @property
     def session(self) -> Session:
@@ -300,6 +315,7 @@ class PageServices:
 
     @cached_property
     def compared_runs(self) -> RunCache:
+        """The runs that Compare has read, so that opening it again does not read them again."""
         from tui.feeds.comparison import RunCache
 
         return RunCache()
@@ -310,10 +326,10 @@ class PageServices:
 
 @dataclass(frozen=True, eq=False)
 class Page(ABC):
-    """A screen that can be opened, and its place in the history.
+    """A screen that can be opened, and an entry of the navigation history.
 
-    A page is defined below its screen, and opened with ``messages.OpenPage``. Its fields are what the
-    screen is about; the default of ``ids`` suits a page whose fields are jobs.
+    A page is defined below its screen, and opened with ``OpenPage``. Its fields are the subject of the
+    screen, such as a job; the default ``ids`` suits pages whose fields have an ``id``.
     """
 
     changes_server: ClassVar[bool] = False
@@ -324,7 +340,7 @@ class Page(ABC):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of what the page is about. Pages of one class with the same ids are equal."""
+        """The ids of the page's subject. Pages of one class with the same ids are equal."""
         values = [getattr(self, field.name) for field in fields(self)]
         return tuple(value.id for value in values if hasattr(value, "id"))
 
@@ -340,7 +356,8 @@ class Page(ABC):
 
 
 FindPage = Callable[[PageServices], Coroutine[Any, Any, Page | None]]
-"""Reads a page's subject and returns the page; None after notifying the user that there is none."""
+"""Reads the subject of a page from the server, and returns the page. If the subject does not exist, it
+notifies the user and returns None."""
 
 
 class AppMessage(Message):
@@ -351,7 +368,7 @@ class AppMessage(Message):
 
 @dataclass
 class OpenPage(AppMessage):
-    """Request to open a page; ``replaces`` is closed before, and must be the screen on top."""
+    """Request to open a page. The screen ``replaces`` is closed first; it must be the screen on top."""
 
     page: Page | FindPage
     replaces: AppScreen | None = None
@@ -362,23 +379,25 @@ class OpenPage(AppMessage):
 
 
 def _method_for(does: str) -> Callable[[AppScreen], Awaitable[object]]:
-    """Return a method that carries out a value of ``tui.actions.table.DOES``."""
+    """Return a method that runs the action, or opens the page, that ``tui.actions.table.DOES`` names."""
 
     async def act(screen: AppScreen) -> None:
         if does.endswith(")"):
             await screen.run_action(does)
             return
         module, _, name = does.rpartition(".")
-        kind = getattr(import_module(f"tui.screens.{module}"), name)
-        if not fields(kind):
-            screen.post_message(OpenPage(kind()))
+        page_class = getattr(import_module(f"tui.screens.{module}"), name)
+        if not fields(page_class):
+            screen.post_message(OpenPage(page_class()))
         elif (job := screen.require_job()) is not None:
-            screen.post_message(kind(job))
+            screen.post_message(page_class(job))
 
     return act
 
 
 def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a method of the screen that runs an action of a pane."""
+
     async def act(screen: AppScreen) -> None:
         await screen.query_one(pane).run_action(action)
 
@@ -386,5 +405,6 @@ def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable
 
 
 def key_on(widget: Widget, action_id: str) -> str:
+    """Return the current key of the action ``scope.id`` on the screen of a widget."""
     screen = widget.screen
     return screen.key_for(action_id) if isinstance(screen, AppScreen) else key_for(action_id, {})

@@ -57,9 +57,9 @@ class CacheScreen(TreeScreen):
     def on_mount(self) -> None:
         self.set_interval(10.0, self._show_header)  # the header shows an age
 
-    def _show(self, before: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
+    def _show(self, previous: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
         """Distinguish loading, no cache, an empty cache and an error; keep and mark old data on errors."""
-        if before is None or before.entries is not snapshot.entries:
+        if previous is None or previous.entries is not snapshot.entries:
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
@@ -73,8 +73,8 @@ class CacheScreen(TreeScreen):
             return ""
         if snapshot.exists is None:
             if snapshot.error:
-                again = f"Press {self.key_for('screen.refresh')} to retry."
-                return f"✗ Can't read the cache.\n\n{snapshot.error}\n\n{again}"
+                retry_hint = f"Press {self.key_for('screen.refresh')} to retry."
+                return f"✗ Can't read the cache.\n\n{snapshot.error}\n\n{retry_hint}"
             return "Loading the cache…"
         return "The cache is empty: the latest job left nothing in it." if snapshot.exists else NO_CACHE
 
@@ -96,14 +96,14 @@ class CacheScreen(TreeScreen):
 
     def _show_biggest(self) -> None:
         tree = self.tree_view.file_tree
-        biggest = tree.largest_directories(6) if tree is not None else []
+        largest = tree.largest_directories(6) if tree is not None else []
         facts: list[list[Span]] = [
             [
                 (f"{percent(tree.share_of_total(node))} ", "strong"),
                 (middle_cut(sanitize(_descriptive_name(tree, node)), 34), "plain"),
                 (f" {bytes_iec(tree.sizes[node])}", "muted"),
             ]
-            for node in biggest
+            for node in largest
             if tree is not None
         ]
         self.query_one("#biggest", StatusLine).set_facts(facts)

@@ -27,6 +27,7 @@ MESSAGES = {
     "absent": "This server doesn't report its capacity. Below: jobs waiting for or using GPUs.",
     "forbidden": "✗ This key can't read the capacity (admins only). Below: jobs waiting for or using GPUs.",
 }
+"""Texts shown in place of the GPU table, by the state of the capacity."""
 
 
 class CapacityScreen(AppScreen):
@@ -39,14 +40,15 @@ class CapacityScreen(AppScreen):
 
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
     all_types: var[bool] = var(True, init=False)
+    """True to list jobs of all GPU types; False for those of the GPU type under the cursor."""
 
     def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
         self._remote_name = remote_name
-        gpus = select_columns(GPU_COLUMNS, "gpu team bar use free on_demand spot baseline waits")
-        jobs = select_columns(QUEUE_COLUMNS, "status gpus type name age priority spot project user")
-        self._gpus = RowTable(gpus, lambda line: line.row.key, id="gpus", opens=False)
-        self._jobs = RowTable(jobs, lambda job: job.key, id="jobs")
+        gpu_columns = select_columns(GPU_COLUMNS, "gpu team bar use free on_demand spot baseline waits")
+        job_columns = select_columns(QUEUE_COLUMNS, "status gpus type name age priority spot project user")
+        self._gpus = RowTable(gpu_columns, lambda line: line.row.key, id="gpus", opens=False)
+        self._jobs = RowTable(job_columns, lambda job: job.key, id="jobs")
 
     def compose_body(self) -> ComposeResult:
         yield WrappedText(id="stale")
@@ -62,19 +64,19 @@ class CapacityScreen(AppScreen):
     def watch_snapshot(self) -> None:
         """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""
         view = self.snapshot
-        refresh = self.key_for("screen.refresh")
+        refresh_key = self.key_for("screen.refresh")
         self._show_header()
         lines = [CapacityLine(row, queued_gpu_count(view, row)) for row in view.shown_rows]
         self._gpus.set_rows(lines)
         self._gpus.styles.height = len(lines) + 1
         if not view.rows and self._gpus.has_focus:
             self.set_focus(self._jobs)
-        old_rows = bool(view.rows and view.state not in ("known", "empty"))
-        reason = sanitize(view.error if old_rows else view.jobs_error).rstrip(".")
-        stale = f"✗ Not updated: {reason}. Showing last known data; press {refresh} to retry."
-        self.show_text("#stale", stale if old_rows or (view.jobs_known and view.jobs_error) else "")
-        failed = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh} to retry."
-        self.show_text("#instead", "" if view.rows else MESSAGES.get(view.state, failed))
+        has_old_rows = bool(view.rows and view.state not in ("known", "empty"))
+        error_text = sanitize(view.error if has_old_rows else view.jobs_error).rstrip(".")
+        stale_text = f"✗ Not updated: {error_text}. Showing last known data; press {refresh_key} to retry."
+        self.show_text("#stale", stale_text if has_old_rows or (view.jobs_known and view.jobs_error) else "")
+        failure_text = f"✗ Can't read the capacity.\n{sanitize(view.error)}\nPress {refresh_key} to retry."
+        self.show_text("#instead", "" if view.rows else MESSAGES.get(view.state, failure_text))
         self.watch_all_types()
 
     def _show_header(self) -> None:
@@ -93,13 +95,15 @@ class CapacityScreen(AppScreen):
     def watch_all_types(self) -> None:
         view, line = self.snapshot, self._gpus.cursor_row
         gpu_type = None if self.all_types or line is None else line.row.gpu_type
-        shown = [job for job in (*view.waiting, *view.holding) if gpu_type in (None, job.gpu_type)]
-        self._jobs.set_rows(shown)
+        shown_jobs = [job for job in (*view.waiting, *view.holding) if gpu_type in (None, job.gpu_type)]
+        self._jobs.set_rows(shown_jobs)
         of_type = f" {sanitize(gpu_type)}" if gpu_type else ""
-        message = f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
+        empty_text = (
+            f"No jobs using or waiting for{of_type} GPUs." if view.jobs_known else "Loading the queue…"
+        )
         if view.jobs_error and not view.jobs_known:
-            message = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
-        self.show_text("#nobody", "" if shown else message)
+            empty_text = f"✗ Can't read the queue.\n{sanitize(view.jobs_error)}"
+        self.show_text("#nobody", "" if shown_jobs else empty_text)
 
     # Actions
 
@@ -118,8 +122,8 @@ class CapacityScreen(AppScreen):
 
     def action_export(self) -> None:
         tables = [capacity_table(self.snapshot.rows), queue_table(self.snapshot)]
-        filled = [table for table in tables if table.rows]
-        self.post_message(ExportRequested("capacity and queue", filled, ("capacity",)))
+        tables_with_rows = [table for table in tables if table.rows]
+        self.post_message(ExportRequested("capacity and queue", tables_with_rows, ("capacity",)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,9 @@ from tui.analysis.comparison import (
 from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed, job_before
 from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
-from tui.screens.charts.builder import LEAST_RANGE, METRIC, ChartData
+from tui.screens.charts.builder import METRIC, MIN_RELATIVE_RANGE, ChartData
 from tui.screens.charts.controls import ChartControls
-from tui.screens.charts.time_row import TimeRow, TimeShown
+from tui.screens.charts.time_row import TimeRow, TimeRowContent
 from tui.screens.charts.view import ChartView
 from tui.screens.differences import DifferencesPage
 from tui.screens.messages import ExportRequested
@@ -52,26 +52,26 @@ AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "cl
 
 
 class ComparedCharts:
-    """The charts of several runs on one x axis; each curve is computed only once."""
+    """The charts of several runs on one x axis. Caches the curves: computing them is slow."""
 
     def __init__(self, runs: Sequence[ComparedRun], axis: Axis) -> None:
         self._runs = runs
         self._axis = axis
-        self._lines: dict[str, tuple[Series, ...]] = {}
+        self._curves_by_measure: dict[str, tuple[Series, ...]] = {}
 
-    def lines(self, measure: str) -> tuple[Series, ...]:
-        if measure not in self._lines:
-            self._lines[measure] = curves(self._runs, measure, self._axis)
-        return self._lines[measure]
+    def curves_of(self, measure: str) -> tuple[Series, ...]:
+        if measure not in self._curves_by_measure:
+            self._curves_by_measure[measure] = curves(self._runs, measure, self._axis)
+        return self._curves_by_measure[measure]
 
     def charts(self, view: ChartView, baseline: str) -> list[ChartData]:
-        """Return charts of all measures; only the loss is shown if no run reports it."""
+        """Return a chart for each measure that a run reports, and one for the loss in any case."""
         runs, charts = self._runs, []
-        start, end = view.window.bounds(*self.reach)
+        start, end = view.window.bounds(*self.full_range)
         for measure in measures(runs):
             is_metric = measure not in MEASURES
             metrics = [run.progress.metrics[measure] for run in runs if measure in run.progress.metrics]
-            lines = tuple(metrics) if is_metric else self.lines(measure)
+            lines = tuple(metrics) if is_metric else self.curves_of(measure)
             if not lines and measure != "loss":
                 continue
             unit = throughput_unit(runs) if measure == "throughput" else ""
@@ -82,7 +82,7 @@ class ComparedCharts:
                 start=start,
                 end=end,
                 unit=number,
-                min_relative_range=LEAST_RANGE if measure == "throughput" else 0.0,
+                min_relative_range=MIN_RELATIVE_RANGE if measure == "throughput" else 0.0,
                 x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
@@ -93,16 +93,16 @@ class ComparedCharts:
                 baseline=baseline,
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
-            finish = partial(self._finished, measure) if is_metric else None
+            finish = partial(self._with_curves, measure) if is_metric else None
             charts.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
         return charts
 
-    def _finished(self, measure: str, chart: ChartData) -> ChartData:
-        return replace(chart, series=self.lines(measure))
+    def _with_curves(self, measure: str, chart: ChartData) -> ChartData:
+        return replace(chart, series=self.curves_of(measure))
 
     @cached_property
-    def reach(self) -> tuple[float, float]:
-        lines = [line for measure in MEASURES for line in self.lines(measure)]
+    def full_range(self) -> tuple[float, float]:
+        lines = [line for measure in MEASURES for line in self.curves_of(measure)]
         first = min((line.times[0] for line in lines), default=0.0)
         last = max((line.times[-1] for line in lines), default=1.0)
         return first, max(last, first + 1e-3)
@@ -126,7 +126,8 @@ class CompareRunsScreen(ChartControls, AppScreen):
     axis: var[Axis] = var("step", init=False)
     view: var[ChartView] = var(ChartView(Window()), init=False)
     layout_shown: var[Layout] = var("both", init=False)
-    base: var[int] = var(0, init=False)
+    baseline_index: var[int] = var(0, init=False)
+    """Index in ``runs`` of the run that the others are compared with."""
     differing_only: var[bool] = var(False, init=False)
 
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
@@ -146,13 +147,13 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show()
         self.run_feed("comparison")
 
-    def take(self, runs: tuple[ComparedRun, ...]) -> None:
+    def receive(self, runs: tuple[ComparedRun, ...]) -> None:
         self.runs = runs
 
     @property
-    def ordered(self) -> tuple[ComparedRun, ...]:
-        """The runs in display order, the base of the comparison first."""
-        return (*self.runs[self.base :], *self.runs[: self.base])
+    def ordered_runs(self) -> tuple[ComparedRun, ...]:
+        """The runs in display order, the baseline first."""
+        return (*self.runs[self.baseline_index :], *self.runs[: self.baseline_index])
 
     # Current state
 
@@ -172,15 +173,15 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show_header()
         self._show_table()
 
-    async def watch_base(self) -> None:
-        """Replace the table, whose columns follow the order of the runs, mounting the new one first."""
-        before, table = self.query_one(RowTable), self._new_table()
-        had_focus = before.has_focus
-        before.display = False
-        await self.query_one("#finals").mount(table, before=before)
+    async def watch_baseline_index(self) -> None:
+        """Replace the table, because its columns follow the order of the runs; mount the new table first."""
+        old_table, new_table = self.query_one(RowTable), self._new_table()
+        had_focus = old_table.has_focus
+        old_table.display = False
+        await self.query_one("#finals").mount(new_table, before=old_table)
         if had_focus:
-            self.set_focus(table)
-        await before.remove()
+            self.set_focus(new_table)
+        await old_table.remove()
         self._show()
 
     def watch_layout_shown(self, layout: Layout) -> None:
@@ -190,7 +191,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show_charts()
 
     def _new_table(self) -> RowTable[ComparisonRow]:
-        return RowTable(comparison_columns(labels(self.ordered)), lambda row: row.id, opens=False)
+        return RowTable(comparison_columns(labels(self.ordered_runs)), lambda row: row.id, opens=False)
 
     def _show(self) -> None:
         if not self.is_mounted:
@@ -201,37 +202,39 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self._show_table()
 
     def _show_header(self) -> None:
-        if self._pruning:  # closed before the layout: its children are gone
+        if self._pruning:  # the screen was closed before the layout: its children are gone
             return
         runs = self.runs
         facts: list[list[Span]] = []
-        rows = comparison_rows(self.ordered)
-        differing = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
+        rows = comparison_rows(self.ordered_runs)
+        differing_text = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
-            facts.append([(f"diffs only: {differing}", "accent")])
-        shown = len(self.query_one(RowTable).columns_shown) - 2
-        if 0 < shown < len(runs):
-            following = self.key_for("compare.next_base")
-            facts.append([(f"{shown}/{len(runs)} shown, {following} next", "warn")])
+            facts.append([(f"diffs only: {differing_text}", "accent")])
+        shown_count = len(self.query_one(RowTable).columns_shown) - 2
+        if 0 < shown_count < len(runs):
+            next_key = self.key_for("compare.next_base")
+            facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} next", "warn")])
         priority_count = 1 + len(facts)
-        reading = [run for run in runs if run.state in ("waiting", "reading")]
-        if reading:
-            parts = [run.part or 0.0 for run in reading] + [1.0] * (len(runs) - len(reading))
-            logs = counted(len(reading), "log")
-            facts.append([(f"↻ reading {logs}: {percent(sum(parts) / len(parts))}", "accent")])
+        runs_being_read = [run for run in runs if run.state in ("waiting", "reading")]
+        if runs_being_read:
+            fractions = [run.part or 0.0 for run in runs_being_read] + [1.0] * (
+                len(runs) - len(runs_being_read)
+            )
+            logs = counted(len(runs_being_read), "log")
+            facts.append([(f"↻ reading {logs}: {percent(sum(fractions) / len(fractions))}", "accent")])
         facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
-            facts.append([(f"{differing} differ", "muted")])
+            facts.append([(f"{differing_text} differ", "muted")])
         self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
     def _show_problem(self) -> None:
-        """List runs that are gone, failed or log no progress; the others are compared anyway."""
-        problems, again = [], self.key_for("screen.refresh")
+        """List runs that are gone, failed or log no progress; all other runs are compared anyway."""
+        problems, retry_key = [], self.key_for("screen.refresh")
         for run, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
             if run.state == "gone":
                 problems.append(f"✗ {name} no longer exists (404)")
             elif run.state == "failed":
-                problems.append(f"✗ Can't read {name}: {sanitize(run.error)} Press {again} to retry")
+                problems.append(f"✗ Can't read {name}: {sanitize(run.error)} Press {retry_key} to retry")
             elif run.gap_count:
                 problems.append(f"▲ {name}: unreadable parts of its log: {run.gap_count}")
             elif run.state == "read" and not run.has_curves:
@@ -240,14 +243,16 @@ class CompareRunsScreen(ChartControls, AppScreen):
 
     def _show_charts(self) -> None:
         if self.layout_shown != "table":
-            baseline = labels(self.runs)[self.base]
+            baseline = labels(self.runs)[self.baseline_index]
             self.grid.set_charts(self._charts.charts(self.view, baseline))
-            self.query_one(TimeRow).shown = TimeShown(self.view, *self.reach(), self.axis, sign="┃")
+            self.query_one(TimeRow).content = TimeRowContent(
+                self.view, *self.full_range(), self.axis, sign="┃"
+            )
 
     def _show_table(self) -> None:
-        rows = sorted(comparison_rows(self.ordered), key=lambda row: not row.differs)
-        differing = [row for row in rows if row.differs]
-        self.query_one(RowTable).set_rows(differing if self.differing_only else rows)
+        rows = sorted(comparison_rows(self.ordered_runs), key=lambda row: not row.differs)
+        differing_rows = [row for row in rows if row.differs]
+        self.query_one(RowTable).set_rows(differing_rows if self.differing_only else rows)
 
     def on_resize(self) -> None:
         """Update the header after the layout, which determines how many columns fit."""
@@ -255,11 +260,11 @@ class CompareRunsScreen(ChartControls, AppScreen):
 
     # Charts
 
-    def reach(self) -> tuple[float, float]:
-        return self._charts.reach
+    def full_range(self) -> tuple[float, float]:
+        return self._charts.full_range
 
     @property
-    def axis_of_range(self) -> Axis:
+    def range_axis(self) -> Axis:
         return self.axis
 
     def take_focus(self) -> None:
@@ -272,9 +277,14 @@ class CompareRunsScreen(ChartControls, AppScreen):
     # Actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer only actions on visible parts."""
-        hidden = {"charts": ("only_differing",), "table": ("next_chart", "filter_charts", "cursor_left")}
-        return action not in hidden.get(self.layout_shown, ()) and super().check_action(action, parameters)
+        """Refuse actions on charts or on the table while they are hidden."""
+        hidden_actions = {
+            "charts": ("only_differing",),
+            "table": ("next_chart", "filter_charts", "cursor_left"),
+        }
+        return action not in hidden_actions.get(self.layout_shown, ()) and super().check_action(
+            action, parameters
+        )
 
     def action_x_axis(self) -> None:
         self.view = replace(self.view, window=Window(), cursor=None)
@@ -284,14 +294,14 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self.layout_shown = LAYOUTS[(LAYOUTS.index(self.layout_shown) + 1) % len(LAYOUTS)]
 
     def action_next_base(self) -> None:
-        self.base = (self.base + 1) % max(1, len(self.runs))
+        self.baseline_index = (self.baseline_index + 1) % max(1, len(self.runs))
 
     def action_only_differing(self) -> None:
         self.differing_only = not self.differing_only
 
     def action_code(self) -> None:
-        """Open the differences between the baseline and the job beside it, from the older to the newer."""
-        jobs = [run.job for run in self.ordered[:2]]
+        """Open the differences between the baseline and the job beside it, the older job first."""
+        jobs = [run.job for run in self.ordered_runs[:2]]
         if len(jobs) == 2:
             older, newer = sorted(jobs, key=lambda job: time_key(job.created_at))
             self.post_message(OpenPage(DifferencesPage(older, newer)))
@@ -299,7 +309,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
     def action_export(self) -> None:
         tables = []
         if self.layout_shown != "charts":
-            tables.append(comparison_table(self.ordered))
+            tables.append(comparison_table(self.ordered_runs))
         if self.layout_shown != "table":
             tables.append(curves_table(self.runs, self.axis))
         self.post_message(
@@ -339,13 +349,13 @@ class ComparePage(Page):
 
 
 async def comparison_with_previous(job: TrainingJob, services: PageServices) -> ComparePage | None:
-    """Find the page that compares a job with the previous one of its project."""
+    """Return the page that compares a job with the previous job of its project; notify if there is none."""
     try:
-        before = await job_before(services.session, job)
+        previous_job = await job_before(services.session, job)
     except RequestError as error:
         services.app.notify(str(error), title="Can't compare", severity="error")
         return None
-    if before is not None:
-        return ComparePage((before, job))
+    if previous_job is not None:
+        return ComparePage((previous_job, job))
     services.app.notify("No earlier job in this project; mark jobs with space on Home.")
     return None

@@ -36,10 +36,11 @@ Answer = TypeVar("Answer")
 
 
 class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
-    """A dialog, with a field if one is given."""
+    """A question, details and buttons, and an input field if one is given."""
 
     CSS_PATH = "dialogs.tcss"
     ABOUT_ID = "about"
+    """Id of the widget with the details, which selects its style."""
 
     def __init__(
         self, question: str, about: str, buttons: Sequence[Button], field: Input | None = None
@@ -63,8 +64,8 @@ class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """Close with this answer; do nothing if this screen is no longer on top.
 
-        Keys typed ahead (Enter twice) reach a field or a button before the first one is processed. Textual
-        would then close whatever screen is on top, possibly the last one, which ends the app.
+        A second Enter, typed before the first has closed the dialog, reaches it too. Textual would then close
+        the screen below, and the app if that is the last screen.
         """
         if self.app.screen is not self:
             return AwaitComplete()
@@ -73,18 +74,21 @@ class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Answer]):
-    """An answer, its keys, and the label of its button, which also shows the first key; "" for no button."""
+    """An answer that the user can choose by a key or a button."""
 
     id: str
     keys: str
+    """Names of the keys, separated by commas; the button shows the first key."""
     label: str
+    """Label of the button; empty for no button."""
     answer: Answer
 
 
 class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     """A question with a few answers, each with keys and a button.
 
-    The ``safest`` answer has the focus, so that an accidental Enter does no harm; one is ``dangerous``.
+    ``safest`` is the id of the choice with the focus, so that an accidental Enter does no harm; the button
+    of the choice ``dangerous`` is red.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -135,14 +139,18 @@ class ConfirmScreen(ChoiceScreen[bool]):
 class QuitScreen(ConfirmScreen):
     """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
-    def __init__(self, running: int, stops: int, unsaved: Iterable[str] = ()) -> None:
-        parts = list(unsaved)
-        if running:
-            what = counted(running, "download is", "downloads are")
-            parts.append(f"{what} running. Partial files are kept; download to the same folder to resume.")
-        if stops:
-            parts.append(f"{stop_words(stops)}, but only as long as this dashboard is open.")
-        super().__init__("Quit?", "\n".join(parts), "Quit", "Stay")
+    def __init__(
+        self, running_downloads: int, planned_stops: int, unsaved_sentences: Iterable[str] = ()
+    ) -> None:
+        sentences = list(unsaved_sentences)
+        if running_downloads:
+            subject = counted(running_downloads, "download is", "downloads are")
+            sentences.append(
+                f"{subject} running. Partial files are kept; download to the same folder to resume."
+            )
+        if planned_stops:
+            sentences.append(f"{stop_words(planned_stops)}, but only as long as this dashboard is open.")
+        super().__init__("Quit?", "\n".join(sentences), "Quit", "Stay")
 
 
 def stop_words(stops: int) -> str:
@@ -154,12 +162,12 @@ StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as 
 
 
 class StopScreen(ChoiceScreen[StopAnswer]):
-    """Asks when to stop a running job; ``waits`` is True if a later stop is planned already.
+    """Asks when to stop a running job.
 
-    In that case, escape changes nothing, so that opening the question does not cancel the planned stop.
-
-    ``unsaved`` reads what stopping now would lose; None for a job that has nothing to lose. The dialog opens
-    before that is read: otherwise, keys typed meanwhile would be lost.
+    ``is_planned`` is True if a later stop is planned already: the dialog then cancels it only on request.
+    ``parse_rules`` parses typed conditions. ``read_unsaved`` reads which work stopping now would lose; None
+    for a job that has nothing to lose. The dialog opens before the result is known, because keys typed
+    meanwhile would be lost otherwise.
     """
 
     ABOUT_ID = "consequence"
@@ -170,9 +178,9 @@ class StopScreen(ChoiceScreen[StopAnswer]):
         question: str,
         consequence: str,
         *,
-        waits: bool,
-        read: Callable[[str], GuardRules],
-        unsaved: Callable[[], Coroutine[Any, Any, str]] | None = None,
+        is_planned: bool,
+        parse_rules: Callable[[str], GuardRules],
+        read_unsaved: Callable[[], Coroutine[Any, Any, str]] | None = None,
     ) -> None:
         later: tuple[Choice[StopAnswer], ...] = (
             Choice("after", "c", "After checkpoint", "after checkpoint"),
@@ -180,19 +188,19 @@ class StopScreen(ChoiceScreen[StopAnswer]):
         )
         choices: tuple[Choice[StopAnswer], ...] = (
             Choice("now", "y", "Stop now", "now"),
-            *(() if waits else later),
+            *(() if is_planned else later),
             Choice("keep", "n", "Keep", "keep"),
-            Choice("back", "escape,q", "Back" if waits else "", "as before"),
+            Choice("back", "escape,q", "Back" if is_planned else "", "as before"),
         )
-        about = consequence if unsaved is None else f"{consequence}\nUnsaved work: reading …"
-        super().__init__(question, about, choices, safest="back" if waits else "keep", dangerous="now")
+        about = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
+        super().__init__(question, about, choices, safest="back" if is_planned else "keep", dangerous="now")
         self._consequence = consequence
-        self._read = read
-        self._unsaved = unsaved
+        self._parse_rules = parse_rules
+        self._read_unsaved = read_unsaved
 
     def on_mount(self) -> None:
-        if self._unsaved is not None:
-            run_in_background(self, partial(self._show_unsaved, self._unsaved), "unsaved work")
+        if self._read_unsaved is not None:
+            run_in_background(self, partial(self._show_unsaved, self._read_unsaved), "unsaved work")
 
     async def _show_unsaved(self, read: Callable[[], Coroutine[Any, Any, str]]) -> None:
         words = await read() or "Unsaved work: not known."
@@ -201,23 +209,23 @@ class StopScreen(ChoiceScreen[StopAnswer]):
         )
 
     def action_choose(self, choice_id: str) -> None:
-        """Dismiss with the answer, or open a dialog for conditions; if that is canceled, this one stays."""
+        """Close with the answer; "when" first asks for conditions, and if that is canceled, stays open."""
         if choice_id != "when":
             super().action_choose(choice_id)
             return
 
-        def answer(rules: GuardRules | None) -> None:
+        def on_closed(rules: GuardRules | None) -> None:
             if rules is not None:
-                self.call_later(self._answer_rules, rules)  # once the other dialog is closed
+                self.call_later(self._answer_rules, rules)  # once the other dialog has closed
 
-        self.app.push_screen(StopRulesScreen(self._question, self._read), answer)
+        self.app.push_screen(StopRulesScreen(self._question, self._parse_rules), on_closed)
 
     def _answer_rules(self, rules: GuardRules) -> None:
         self.dismiss(rules)
 
 
 class PathDialog(Dialog[Answer]):
-    """Asks for a path or another line; stays open and shows the problem until the input is valid."""
+    """Asks for a path or other text; stays open and shows the problem until the input is valid."""
 
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
@@ -234,7 +242,8 @@ class PathDialog(Dialog[Answer]):
         raise NotImplementedError
 
     @on(Input.Changed)
-    def _show_problem(self, problem: object = "") -> None:
+    def _show_problem(self, problem: object) -> None:
+        """Show an error. When the text changes, ``problem`` is the event, and the error is cleared."""
         text = sanitize_multiline(str(problem)) if isinstance(problem, Exception) else ""
         self.query_one("#problem", WrappedText).update(text)
 
@@ -264,18 +273,18 @@ class PathDialog(Dialog[Answer]):
 class StopRulesScreen(PathDialog["GuardRules"]):
     """Asks on which conditions a run is stopped; the result is None if the user cancels."""
 
-    def __init__(self, question: str, read: Callable[[str], GuardRules]) -> None:
+    def __init__(self, question: str, parse_rules: Callable[[str], GuardRules]) -> None:
         about = (
-            "A finding, an amount, a time, or several: the first that holds stops it. Add after-checkpoint "
-            "to wait for the next checkpoint then. Only as long as this dashboard stays open; bt-tui guard "
-            "needs none."
+            "A finding, an amount, a time, or several: the first that applies stops the job. Add "
+            "after-checkpoint to wait for the next checkpoint then. Watches only while this dashboard is "
+            "open; bt-tui guard watches without it."
         )
         field = Input(placeholder="loss-not-finite stalled 200usd 06:00", id="rules", compact=True)
         super().__init__(f"{question} When?", about, field, "Watch")
-        self._read = read
+        self._parse_rules = parse_rules
 
     async def answer(self, typed: str) -> GuardRules:
-        return self._read(typed)
+        return self._parse_rules(typed)
 
 
 class DownloadFolderScreen(PathDialog[Path]):
@@ -288,9 +297,9 @@ class DownloadFolderScreen(PathDialog[Path]):
         """Returns why a folder cannot be used; empty if it can."""
 
     async def answer(self, typed: str) -> Path:
-        return self._folder(typed.strip())
+        return self._checked_folder(typed.strip())
 
-    def _folder(self, typed: str) -> Path:
+    def _checked_folder(self, typed: str) -> Path:
         if not typed:
             raise ValueError("Enter a folder; . is the current one.")
         try:
@@ -305,14 +314,16 @@ class DownloadFolderScreen(PathDialog[Path]):
 
 
 class ExportScreen(PathDialog[tuple[Path, ...]]):
-    """Asks where to save tables, and saves them; the result is the files written, None if canceled."""
+    """Asks where to save tables, and saves them; the result is the paths written, None if canceled."""
 
-    def __init__(self, what: str, tables: Sequence[ExportTable], proposal: Path) -> None:
+    def __init__(self, noun: str, tables: Sequence[ExportTable], proposal: Path) -> None:
         rows = sum(len(table.rows) for table in tables)
-        several = f" in {counted(len(tables), 'table')}; CSV writes one file each" if len(tables) > 1 else ""
-        about = f"{counted(rows, 'row')}{several}. .json saves JSON, any other name CSV."
+        tables_note = (
+            f" in {counted(len(tables), 'table')}; CSV writes one file each" if len(tables) > 1 else ""
+        )
+        about = f"{counted(rows, 'row')}{tables_note}. .json saves JSON, any other name CSV."
         field = Input(str(proposal), id="file", compact=True)
-        super().__init__(f"Export {sanitize(what)}", about, field, "Save")
+        super().__init__(f"Export {sanitize(noun)}", about, field, "Save")
         self._tables = tuple(tables)
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
@@ -331,26 +342,26 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
 
 ExistingChoice = Literal["skip", "overwrite", "rename"]
 
-NAMES_SHOWN = 4
+MAX_SHOWN_NAMES = 4
 
 
 class FileConflictScreen(ChoiceScreen[ExistingChoice | None]):
     """Asks what to do with existing files of different content: skip, overwrite, or keep both."""
 
     def __init__(self, folder: str, names: Sequence[str]) -> None:
-        number = len(names)
-        shown = [sanitize(name) for name in names[:NAMES_SHOWN]]
-        if number > NAMES_SHOWN:
-            shown.append(f"and {number - NAMES_SHOWN:,} more")
-        what = counted(number, "file already exists", "files already exist")
+        file_count = len(names)
+        shown_names = [sanitize(name) for name in names[:MAX_SHOWN_NAMES]]
+        if file_count > MAX_SHOWN_NAMES:
+            shown_names.append(f"and {file_count - MAX_SHOWN_NAMES:,} more")
+        subject = counted(file_count, "file already exists", "files already exist")
         choices: tuple[Choice[ExistingChoice | None], ...] = (
             Choice("skip", "s", "Skip", "skip"),
             Choice("rename", "b", "Keep both", "rename"),
             Choice("overwrite", "o", "Overwrite", "overwrite"),
             Choice("cancel", "escape,q,n", "Cancel", None),
         )
-        about = f"In {sanitize(folder)}:\n" + "\n".join(shown)
-        question = f"{what} with different content"
+        about = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
+        question = f"{subject} with different content"
         super().__init__(question, about, choices, safest="skip", dangerous="overwrite")
 
 

@@ -28,7 +28,7 @@ RETRY_DELAY_S = 10.0
 
 
 class ReadOnceScreen(AppScreen):
-    """Shows what ``read`` returns; reads again on request, and after an error."""
+    """Shows the result of ``read``; reads again when the user refreshes, and some time after an error."""
 
     DEFAULT_CSS = """
     ReadOnceScreen {
@@ -55,7 +55,7 @@ class ReadOnceScreen(AppScreen):
 
     async def _load(self) -> None:
         try:
-            answer = await self._read()
+            result = await self._read()
         except RequestError as error:
             reason, key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
             self.show_remark(
@@ -63,11 +63,11 @@ class ReadOnceScreen(AppScreen):
             )
             self._retry = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
-            self.take(answer)
+            self.receive(result)
 
 
 class DifferencesScreen(ReadOnceScreen):
-    """The differences from one job to another."""
+    """The differences between two jobs, from the first to the second."""
 
     def __init__(self, title: str, read: Callable[[], Awaitable[JobDifferences]]) -> None:
         super().__init__(read)
@@ -82,12 +82,14 @@ class DifferencesScreen(ReadOnceScreen):
         self.show_remark("Reading the code of both jobs…", "muted")
         self.action_refresh()
 
-    def take(self, differences: JobDifferences) -> None:
-        missing = (
+    def receive(self, differences: JobDifferences) -> None:
+        not_compared_text = (
             f"Code not compared: {sanitize(differences.not_compared)}" if differences.not_compared else ""
         )
-        remarks: list[Line] = [[(text, "muted")] for text in (missing, differences.none_words) if text]
-        # Long lines, usually data, are cut at five rows of a narrow screen.
+        remarks: list[Line] = [
+            [(text, "muted")] for text in (not_compared_text, differences.none_words) if text
+        ]
+        # Cut long lines, usually data, at 400 characters: five rows of a narrow screen.
         lines = ((clip(line, 400), tone) for line, tone in differences.lines())
         self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]
         self._show()
@@ -96,31 +98,34 @@ class DifferencesScreen(ReadOnceScreen):
         self._show([(remark, tone)])
 
     def _show(self, *remarks: Line) -> None:
-        """Show the remarks, and below them the differences read last."""
+        """Show remarks, and below them the newest differences."""
         self.query_one(TextPanel).set_lines([*remarks, *self._lines], keep_place=True)
 
 
 @dataclass(frozen=True, eq=False)
 class DifferencesPage(Page):
-    """The differences from one job to another."""
+    """The differences from the job ``before`` to the job ``after``."""
 
     before: TrainingJob
     after: TrainingJob
 
     def open(self, services: PageServices) -> DifferencesScreen:
-        read = partial(read_differences, services.session.client, self.before, self.after)
-        return DifferencesScreen(JobDifferences(self.before, self.after).title, read)
+        read_both_jobs = partial(read_differences, services.session.client, self.before, self.after)
+        return DifferencesScreen(JobDifferences(self.before, self.after).title, read_both_jobs)
 
 
-def _column(name: str, title: str, read: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
+def _column(name: str, title: str, text_of: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
     def cell(line: ComparedLine) -> list[Span]:
-        return [(read(line), "plain" if line.differs else "muted")]
+        return [(text_of(line), "plain" if line.differs else "muted")]
 
     return Column(name, sanitize(title), cell, 10, flex=1, priority=2)
 
 
 class CompareCheckpointsScreen(ReadOnceScreen):
-    """Settings and files of two checkpoints; ``list_files`` lists the files of one."""
+    """Compares the settings and files of two checkpoints.
+
+    ``list_files`` lists the files of the checkpoint with the given name.
+    """
 
     def __init__(
         self,
@@ -128,10 +133,10 @@ class CompareCheckpointsScreen(ReadOnceScreen):
         right: CheckpointFacts,
         list_files: Callable[[str], Awaitable[Sequence[CheckpointFile]]],
     ) -> None:
-        async def read() -> list[Sequence[CheckpointFile]]:
-            return [await list_files(side.name) for side in (left, right)]
+        async def list_both() -> list[Sequence[CheckpointFile]]:
+            return [await list_files(checkpoint.name) for checkpoint in (left, right)]
 
-        super().__init__(read)
+        super().__init__(list_both)
         self._left = left
         self._right = right
 
@@ -151,19 +156,19 @@ class CompareCheckpointsScreen(ReadOnceScreen):
         self._show(compare_checkpoints(self._left, self._right), "Listing files…")
         self.action_refresh()
 
-    def take(self, files: list[Sequence[CheckpointFile]]) -> None:
-        left, right = files
-        compared = compare_checkpoints(self._left, self._right, left_files=left, right_files=right)
-        self._show(compared, "Identical files are hidden.")
+    def receive(self, files: list[Sequence[CheckpointFile]]) -> None:
+        left_files, right_files = files
+        lines = compare_checkpoints(self._left, self._right, left_files=left_files, right_files=right_files)
+        self._show(lines, "Identical files are hidden.")
 
     def show_remark(self, remark: str, tone: str) -> None:
         self.show_text("#remark", remark)
 
-    def _show(self, compared: Sequence[ComparedLine], remark: str) -> None:
-        differing = f"{sum(line.differs for line in compared)} of {len(compared)} differ"
+    def _show(self, lines: Sequence[ComparedLine], remark: str) -> None:
+        differing_text = f"{sum(line.differs for line in lines)} of {len(lines)} differ"
         names = f"{sanitize(self._left.name)} with {sanitize(self._right.name)}"
-        self.set_header("Compare", names, [[(differing, "accent")]])
-        self.query_one("#differences", RowTable).set_rows(compared)
+        self.set_header("Compare", names, [[(differing_text, "accent")]])
+        self.query_one("#differences", RowTable).set_rows(lines)
         self.show_text("#remark", remark)
 
 

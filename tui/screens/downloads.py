@@ -1,4 +1,4 @@
-"""The downloads screen: all downloads, and the files of one."""
+"""The downloads screen: all downloads, and the files of the selected download."""
 
 from __future__ import annotations
 
@@ -47,37 +47,42 @@ def _progress_cell(fraction: float | None) -> list[Span]:
     return [(done, "running"), (rest, "faint"), (f" {percent(fraction):>4}", "plain")]
 
 
-def _size_text(done_bytes: int, size_bytes: int | None, *, whole: bool) -> str:
+def _size_text(done_bytes: int, size_bytes: int | None, *, is_complete: bool) -> str:
     size = bytes_iec(size_bytes)
-    return size if whole or size_bytes is None else f"{bytes_iec(done_bytes)} / {size}"
+    return size if is_complete or size_bytes is None else f"{bytes_iec(done_bytes)} / {size}"
 
 
-def _speed_cell(item: Transfer) -> Sequence[Span]:
-    if item.stalled_s:
+def _speed_cell(transfer: Transfer) -> Sequence[Span]:
+    if transfer.stalled_s:
         return [(STALLED, "caution")]
-    if item.state is TransferState.ACTIVE:
-        return [(speed_text(item.speed), "plain")]
+    if transfer.state is TransferState.ACTIVE:
+        return [(speed_text(transfer.speed), "plain")]
     return []
 
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
     Column(
-        "name", "download", lambda item: [(item.title, "strong")], width=18, flex=2, max_width=64, priority=10
+        "name", "download", lambda transfer: [(transfer.title, "strong")], width=18, flex=2, max_width=64, priority=10
     ),
-    Column("state", "", lambda item: _state_cell(STATE_VIEWS[item.state]), width=11, priority=9),
-    Column("progress", "", lambda item: _progress_cell(item.fraction), width=BAR_CELLS + 6, priority=8),
+    Column("state", "", lambda transfer: _state_cell(STATE_VIEWS[transfer.state]), width=11, priority=9),
+    Column("progress", "", lambda transfer: _progress_cell(transfer.fraction), width=BAR_CELLS + 6, priority=8),
     Column(
         "size",
         "size",
-        lambda item: [
-            (_size_text(item.done_bytes, item.size_bytes, whole=not item.is_running_or_queued), "plain")
+        lambda transfer: [
+            (
+                _size_text(
+                    transfer.done_bytes, transfer.size_bytes, is_complete=not transfer.is_running_or_queued
+                ),
+                "plain",
+            )
         ],
         width=21,
         align="right",
         priority=5,
     ),
     Column("speed", "speed", _speed_cell, width=10, align="right", priority=6),
-    Column("left", "left", lambda item: [(time_left(item), "plain")], width=7, align="right", priority=7),
+    Column("left", "left", lambda transfer: [(time_left(transfer), "plain")], width=7, align="right", priority=7),
 )
 
 
@@ -133,7 +138,7 @@ NO_DOWNLOADS = (
 
 
 class DownloadsScreen(AppScreen):
-    """All downloads above, the files of the selected one below."""
+    """All downloads above, the files of the selected download below."""
 
     CSS_PATH = "downloads.tcss"
     AUTO_FOCUS = "#transfers"
@@ -142,7 +147,7 @@ class DownloadsScreen(AppScreen):
     def __init__(self) -> None:
         super().__init__()
         self._table = RowTable(
-            TRANSFER_COLUMNS, lambda item: item.id, id="transfers", opens=False, sized=True
+            TRANSFER_COLUMNS, lambda transfer: transfer.id, id="transfers", opens=False, sized=True
         )
 
     def compose_body(self) -> ComposeResult:
@@ -164,10 +169,10 @@ class DownloadsScreen(AppScreen):
         if running := self.downloads.under_way:
             self._table.move_to(running[0].id)
 
-    def watch_downloads(self, before: Transfers, downloads: Transfers) -> None:
+    def watch_downloads(self, previous: Transfers, downloads: Transfers) -> None:
         if self.is_running and self.query("#transfers"):
             self._show()
-            if len(downloads.items) > len(before.items):
+            if len(downloads.items) > len(previous.items):
                 self._table.move_to(downloads.items[-1].id)
 
     def _show(self) -> None:
@@ -178,73 +183,72 @@ class DownloadsScreen(AppScreen):
         self._show_header()
         self._show_chosen()
 
-    action_refresh = _show  # the list is local
+    action_refresh = _show  # the list is in memory: there is nothing to read
 
     def _show_header(self) -> None:
-        going = self.downloads.under_way
+        has_running = self.downloads.under_way
         facts: list[list[Span]] = []
-        if going:
+        if has_running:
             facts.append([(self.downloads.indicator(), "running")])
-        for state, number in Counter(item.state for item in self.downloads.items).items():
+        for state, count in Counter(transfer.state for transfer in self.downloads.items).items():
             if state in ENDED:
                 sign, word, tone = STATE_VIEWS[state]
-                facts.append([(f"{sign} {number} {word}", tone)])
+                facts.append([(f"{sign} {count} {word}", tone)])
         self.set_header("Downloads", "", facts)
 
     @on(RowTable.Highlighted, "#transfers")
     def _show_chosen(self) -> None:
-        item = self._table.cursor_row
-        self.unhint(
-            cancel_download=item is None or not item.is_running_or_queued,
-            retry_download=item is None or item.state not in RESUMABLE,
-            copy_folder=item is None,
+        transfer = self._table.cursor_row
+        self.hide_hints(
+            cancel_download=transfer is None or not transfer.is_running_or_queued,
+            retry_download=transfer is None or transfer.state not in RESUMABLE,
+            copy_folder=transfer is None,
         )
-        if item is None:
+        if transfer is None:
             return
-        self.query_one("#files", RowTable).set_rows(item.files)
-        # without files, they are not listed yet, or listing failed
-        files = f"{counted(len(item.files), 'file')}, " if item.files else ""
-        lead = f"{files}{bytes_iec(item.size_bytes)} → "
-        about = Text(lead + clip_middle(sanitize(item.folder), max(20, self.size.width - 2 - len(lead))))
-        if item.error:
-            about.append(f"\n✗ {sanitize(item.error)}")
-        elif item.stalled_s:
-            note = f" ({sanitize(item.note)})" if item.note else ""
-            about.append(f"\nNo data for {duration(item.stalled_s)}{note}.")
-        elif item.note:
-            about.append(f"\n{sanitize(item.note)}")
-        if item.state in RESUMABLE:
+        self.query_one("#files", RowTable).set_rows(transfer.files)
+        # no files: they have not been listed yet, or listing them failed
+        files = f"{counted(len(transfer.files), 'file')}, " if transfer.files else ""
+        lead = f"{files}{bytes_iec(transfer.size_bytes)} → "
+        about = Text(lead + clip_middle(sanitize(transfer.folder), max(20, self.size.width - 2 - len(lead))))
+        if transfer.error:
+            about.append(f"\n✗ {sanitize(transfer.error)}")
+        elif transfer.stalled_s:
+            note = f" ({sanitize(transfer.note)})" if transfer.note else ""
+            about.append(f"\nNo data for {duration(transfer.stalled_s)}{note}.")
+        elif transfer.note:
+            about.append(f"\n{sanitize(transfer.note)}")
+        if transfer.state in RESUMABLE:
             key = self.key_for("downloads.retry_download")
+            retry_note = f"Nothing downloaded yet; press {key} to retry."
             resume_note = f"Partial files are kept; press {key} to resume."
-            about.append(
-                f"\n{resume_note if item.done_bytes else f'Nothing downloaded yet; press {key} to retry.'}"
-            )
+            about.append(f"\n{resume_note if transfer.done_bytes else retry_note}")
         self.query_one("#about", WrappedText).update(about)
 
     # Actions
 
-    def _download_for(self, action: str, why: str) -> Transfer | None:
+    def _download_for(self, action: str, reason: str) -> Transfer | None:
         """Return the chosen download; if the action has no effect on it, notify why and return None."""
-        item = self._table.cursor_row
-        if action in self.unhinted:
-            self.notify("No downloads." if item is None else why)
+        transfer = self._table.cursor_row
+        if action in self.hidden_hints:
+            self.notify("No downloads." if transfer is None else reason)
             return None
-        return item
+        return transfer
 
     def action_cancel_download(self) -> None:
-        if item := self._download_for("cancel_download", "This download has ended."):
-            self.post_message(messages.CancelDownloadRequested(item.id))
+        if transfer := self._download_for("cancel_download", "This download has ended."):
+            self.post_message(messages.CancelDownloadRequested(transfer.id))
 
     def action_retry_download(self) -> None:
-        if item := self._download_for("retry_download", "Only canceled and failed downloads resume."):
-            self.post_message(messages.RetryDownloadRequested(item.id))
+        if transfer := self._download_for("retry_download", "Only canceled and failed downloads resume."):
+            self.post_message(messages.RetryDownloadRequested(transfer.id))
 
     def action_copy_folder(self) -> None:
-        if item := self._download_for("copy_folder", ""):
-            self.post_message(messages.CopyRequested(item.folder, "folder"))
+        if transfer := self._download_for("copy_folder", ""):
+            self.post_message(messages.CopyRequested(transfer.folder, "folder"))
 
     def action_clear_finished(self) -> None:
-        if not any(item.state in ENDED for item in self.downloads.items):
+        if not any(transfer.state in ENDED for transfer in self.downloads.items):
             self.notify("No download has ended.")
         self.post_message(messages.ClearDownloadsRequested())
 

@@ -19,7 +19,10 @@ from tui.widgets.file_tree import FileTreeView
 
 
 class TreeScreen(AppScreen):
-    """A screen with one tree, a `FilterField` and ``#stale``; its first scope must own the actions."""
+    """A screen with a file tree, a `FilterField`, and a text ``#stale`` for errors.
+
+    The first of its ``SCOPES`` must own the actions on the tree.
+    """
 
     AUTO_FOCUS = "#tree"
 
@@ -29,13 +32,13 @@ class TreeScreen(AppScreen):
         self._show(None, self.snapshot)
         self.run_feed("file feed")
 
-    def watch_snapshot(self, before: Any, snapshot: Any) -> None:
+    def watch_snapshot(self, previous: Any, snapshot: Any) -> None:
         if self.is_mounted:
-            self._show(before, snapshot)
+            self._show(previous, snapshot)
 
     @abstractmethod
-    def _show(self, before: Any, snapshot: Any) -> None:
-        """Show a snapshot; ``before`` is the previous one, None at first."""
+    def _show(self, previous: Any, snapshot: Any) -> None:
+        """Show a snapshot; ``previous`` is the snapshot shown until now, None at first."""
 
     @property
     def tree_view(self) -> FileTreeView:
@@ -43,17 +46,17 @@ class TreeScreen(AppScreen):
 
     def show_stale(self, error: str) -> None:
         """Show a notice that the tree is stale, with the error; hide it if ``error`` is empty."""
-        again = f"Showing last known data; press {self.key_for('screen.refresh')} to retry."
-        self.show_text("#stale", f"✗ Not updated: {error} {again}" if error else "")
+        retry_hint = f"Showing last known data; press {self.key_for('screen.refresh')} to retry."
+        self.show_text("#stale", f"✗ Not updated: {error} {retry_hint}" if error else "")
 
     def filter_facts(self) -> list[list[Span]]:
-        """Return the filter and the number and size of matching files; empty without a filter."""
+        """Return the filter, and the number and size of matching files; empty without a filter."""
         rows = self.tree_view.visible_rows
         if rows is None or rows.matches is None or not self.tree_view.pattern:
             return []
         matches = rows.matches
         return [
-            [(self.key_before(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
+            [(self.key_prefix(f"{self.SCOPES[0]}.filter"), "key"), (sanitize(matches.pattern), "accent")],
             [(f"{counted(matches.file_counts[ROOT], 'file')}, {bytes_iec(matches.sizes[ROOT])}", "plain")],
         ]
 
@@ -68,12 +71,12 @@ class TreeScreen(AppScreen):
         self.tree_view.set_pattern(event.value.strip())
 
     @on(FilterField.Submitted)
-    def _filter_kept(self) -> None:
+    def _filter_submitted(self) -> None:
         self.query_one(FilterField).close()
         self.set_focus(self.tree_view)
 
     def leave_filter(self) -> bool:
-        """Clear and close the filter; return False if there is none."""
+        """Clear and close the filter; return False if it was empty and closed already."""
         was_used = self.query_one(FilterField).clear_text()
         if was_used:
             self.set_focus(self.tree_view)

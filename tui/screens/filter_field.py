@@ -6,7 +6,11 @@ from textual.widgets import Input
 
 
 class FilterField(Input):
-    """An input field, visible while it has the focus and, if it ``stays``, while it has text."""
+    """An input field that is visible only while it is used.
+
+    `open` shows it, and `close` hides it. With ``stays``, it remains visible while it has text, and closes
+    when it loses the focus.
+    """
 
     DEFAULT_CSS = """
     FilterField {
@@ -18,7 +22,7 @@ class FilterField(Input):
 
     def __init__(self, hint: str, *, id: str = "filter", stays: bool = False) -> None:
         super().__init__(placeholder=hint, id=id, compact=True)
-        self._stays = stays
+        self._stays_open = stays
 
     @property
     def is_open(self) -> bool:
@@ -29,10 +33,10 @@ class FilterField(Input):
         self.screen.set_focus(self)  # immediately: focus() defers and would lose typed keys
 
     def close(self) -> None:
-        self.set_class(self._stays and bool(self.value), "-open")
+        self.set_class(self._stays_open and bool(self.value), "-open")
 
     def on_blur(self) -> None:
-        if self._stays:
+        if self._stays_open:
             self.close()
 
     def clear_text(self) -> bool:

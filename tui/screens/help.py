@@ -1,4 +1,4 @@
-"""Help screen: all keys of the screen below, from the action table; a click on one runs its action."""
+"""Help screen: all keys of the screen below, from the action table; a click on a key runs its action."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ NAVIGATION_KEYS = (
 SEVERITY_SIGNS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
 Row = tuple[str, str, str]
-"""Keys, what they do, and the action that a click runs, if any."""
+"""The keys, what they do, and the action that a click runs (empty for none)."""
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys of the current screen; a click on one runs its action; esc, q or ? closes the help."""
+    """The keys of the screen below; a click on a key runs its action; esc, q or ? closes the help."""
 
     CSS_PATH = "help.tcss"
     AUTO_FOCUS = "#keys"
@@ -79,7 +79,7 @@ class HelpScreen(ModalScreen[None]):
                 yield shortcuts
 
     def _shortcuts(self, query: str) -> Group | Table:
-        """Return the sections, with the shortcuts whose keys or description match the query."""
+        """Return the sections with the shortcuts whose keys or descriptions match the query."""
         sections: dict[str, list[Row]] = {HEADINGS[scope]: [] for scope in self._scopes}
         sections |= {
             "Navigation": [(*words, "") for words in NAVIGATION_KEYS],
@@ -118,12 +118,12 @@ class HelpScreen(ModalScreen[None]):
     @on(FilterField.Changed)
     @on(events.Resize)
     def _show_shortcuts(self) -> None:
-        if self.query("#shortcuts"):  # none before the screen is composed and after it is closed
+        if self.query("#shortcuts"):  # does not exist before the screen is composed, nor after it is closed
             query = self.query_one(FilterField).value
             self.query_one("#shortcuts", Static).update(self._shortcuts(query))
 
     @on(FilterField.Submitted)
-    def _found(self) -> None:
+    def _search_submitted(self) -> None:
         self.set_focus(self.query_one("#keys"))
 
     def on_click(self, event: events.Click) -> None:
@@ -140,7 +140,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(FilterField).open()
 
     def action_back(self) -> None:
-        """Leave the search, else close the help."""
+        """Close the search if it is open, else close the help."""
         if self.query_one(FilterField).clear_text():
             self.set_focus(self.query_one("#keys"))
         else:
@@ -159,7 +159,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _side_by_side(groups: Sequence[tuple[int, Group]]) -> Table:
-    """Return the groups, each with its number of lines, in two columns of about the same height."""
+    """Arrange groups in two columns of about the same height; each comes with its number of lines."""
     columns: tuple[list[Group], list[Group]] = ([], [])
     half, lines = sum(count for count, _ in groups) / 2, 0
     for count, group in groups:

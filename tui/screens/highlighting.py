@@ -1,4 +1,4 @@
-"""Texts of files and configs, with the colors of their syntax."""
+"""Syntax highlighting for texts of files and configs."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ LEXERS = {
 
 def text_lines(text: str, name: str, tones: Mapping[str, Style]) -> list[Line]:
     """Split a text into sanitized lines, highlighted according to the file's name."""
-    safe = "\n".join(map(sanitize_beginning, text[: 1024 * 1024].splitlines()))
+    sanitized = "\n".join(map(sanitize_beginning, text[: 1024 * 1024].splitlines()))
     lexer = LEXERS.get(PurePosixPath(name).suffix.lower())
-    if lexer is None or len(safe) > 128 * 1024:  # highlighting it would take too long
-        return list(safe.split("\n"))
+    if lexer is None or len(sanitized) > 128 * 1024:  # highlighting a longer text would take too long
+        return list(sanitized.split("\n"))
     theme = ANSISyntaxTheme({token: tones[tone] for token, tone in TOKEN_TONES.items()})
-    colored = Syntax(safe, lexer, theme=theme).highlight(safe)
-    colored.rstrip()
-    return list(colored.split("\n", allow_blank=True))
+    highlighted = Syntax(sanitized, lexer, theme=theme).highlight(sanitized)
+    highlighted.rstrip()
+    return list(highlighted.split("\n", allow_blank=True))

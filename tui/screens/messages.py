@@ -12,7 +12,7 @@ from textual.message import Message
 from tui.screens.base import AppMessage
 from tui.text.sanitize import sanitize_lines, sanitize_whole
 
-if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other screens
+if TYPE_CHECKING:  # imported later, so that Home's first picture appears sooner
     from api_client.models import TrainingJob
     from tui.analysis.export import ExportTable
     from tui.analysis.fleet.batches import ProjectDeletion, Verb
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Home's first picture does not wait for the modules of other
 
 
 Handlers = Mapping[type[AppMessage], Callable[[Any], object]]
-"""Maps messages to handlers; one that opens a screen after background work returns the worker."""
+"""Handlers by message class. A handler that opens a screen after background work returns the worker."""
 
 
 @dataclass
@@ -52,14 +52,14 @@ class BookmarkRequested(AppMessage):
 
 @dataclass
 class CopyRequested(AppMessage):
-    """Request to copy ``text`` to the clipboard, sanitized; ``what`` names it in the toast.
+    """Request to copy ``text`` to the clipboard, sanitized; the toast says "Copied", then ``noun``.
 
-    Copies a single line unless ``lines`` is set: if an id or a path with a line break is pasted into a
-    shell, the shell runs it.
+    Unless ``lines`` is set, line breaks are removed: a shell would run an id or a path that is pasted with a
+    line break.
     """
 
     text: str
-    what: str
+    noun: str
     lines: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class OpenProjectRequested(AppMessage):
 class DownloadRequested(AppMessage):
     """Request to download files, after asking for the folder."""
 
-    wanted: DownloadRequest
+    request: DownloadRequest
 
 
 @dataclass
@@ -131,7 +131,11 @@ class RecordRequested(AppMessage):
 
 @dataclass
 class RunChecked(AppMessage):
-    """The findings of a run were updated; ``all_checked``: enough is known to recognize new ones."""
+    """The findings of a run were updated.
+
+    ``all_checked`` is True once its log and its metrics have been checked, or could not be read. Findings
+    that appear later are new.
+    """
 
     run: RunSnapshot
     all_checked: bool = field(kw_only=True)
@@ -152,9 +156,9 @@ class SnoozeRequested(AppMessage):
 
 @dataclass
 class ExportRequested(AppMessage):
-    """Request to save tables to a file; ``what`` names them, ``names`` form the file name."""
+    """Request to save tables to a file; ``noun`` names them, ``names`` form the file name."""
 
-    what: str
+    noun: str
     tables: Sequence[ExportTable]
     names: Sequence[str]
 

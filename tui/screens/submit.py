@@ -39,7 +39,7 @@ from tui.widgets.tones import Recolored, tone_styles
 
 
 class OverrideInputs(Vertical):
-    """Inputs for overrides; an empty one keeps the config's value, which is its placeholder."""
+    """Inputs for overrides; an empty input keeps the value of the config, which is its placeholder."""
 
     def compose(self) -> ComposeResult:
         for field in FIELDS:
@@ -58,8 +58,8 @@ class OverrideInputs(Vertical):
             self.query_one(f"#{field.name}", Input).placeholder = config_value or "from the config"
 
     def clear(self) -> None:
-        for inputs in self.query(Input):
-            inputs.value = ""
+        for field in self.query(Input):
+            field.value = ""
 
     @property
     def overrides(self) -> Overrides:
@@ -76,7 +76,7 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _choice_c
 def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
     configs = sum(row.starter is None for row in rows)
     titles = ((0, "config files", configs), (configs, "new project from a starter", len(rows) - configs))
-    return [(first, [(title, "heading")]) for first, title, number in titles if number]
+    return [(first_row, [(title, "heading")]) for first_row, title, row_count in titles if row_count]
 
 
 LIST_KEYS = {
@@ -87,14 +87,16 @@ LIST_KEYS = {
 }
 """Keys in the path field that move the cursor of the list below it, and their actions."""
 STAGES = ("choosing", "reviewing", "submitting")
-SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
-SUBMISSION = "submission"
-SUBMITTING = "Submitting; the job opens when it is created."
+"""The stages of the screen; the class of the current stage selects the visible widgets."""
+FINDING_SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
+SUBMIT_WORKER = "submission"
+"""Name of the worker that submits."""
+SUBMITTING_TEXT = "Submitting; the job opens when it is created."
 PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
 
 
 class StarterScreen(PathDialog[Path]):
-    """Asks for the folder of a new project, and writes it; the result is its config, None if canceled."""
+    """Asks for a folder and writes a starter project to it; the result is the path of its config, or None."""
 
     def __init__(self, starter: StarterProject) -> None:
         about = (
@@ -135,14 +137,14 @@ def completed_path(typed: str) -> str | None:
             for path in Path(folder).expanduser().iterdir()
             if path.name.startswith(start) and (path.is_dir() or path.suffix == ".py")
         ]
-        shown = [name for name in names if sanitize(name) == name and (start or name == "config.py")]
-        if folder + start and shown:
-            return typed + min(shown)[len(start) :]
+        candidates = [name for name in names if sanitize(name) == name and (start or name == "config.py")]
+        if folder + start and candidates:
+            return typed + min(candidates)[len(start) :]
     return None
 
 
 class SubmitScreen(Recolored, AppScreen):
-    """Shows a ``SubmissionSnapshot``; the current stage is a CSS class of the screen."""
+    """Shows a ``SubmissionSnapshot``; the stylesheet selects widgets by its stage, a class of the screen."""
 
     CSS_PATH = "submit.tcss"
     AUTO_FOCUS = "#path"
@@ -160,7 +162,7 @@ class SubmitScreen(Recolored, AppScreen):
         self._choices.can_focus = False  # the path field keeps the focus: its text filters the list
 
     def compose_body(self) -> ComposeResult:
-        """Yield the widgets of all stages; CSS shows those of the current stage."""
+        """Yield the widgets of all stages; the stylesheet hides those of other stages."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(
@@ -170,7 +172,7 @@ class SubmitScreen(Recolored, AppScreen):
                 suggester=PathSuggester(),
             )
             yield self._choices
-            yield WrappedText("No file of the list matches. Enter runs the file of this path.", id="no-match")
+            yield WrappedText("No listed file matches. Enter runs the file at this path.", id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
             with Vertical(id="change"):
@@ -189,7 +191,7 @@ class SubmitScreen(Recolored, AppScreen):
         self.watch_snapshot(self.snapshot)
 
     def watch_snapshot(self, snapshot: SubmissionSnapshot) -> None:
-        before = next((name for name in STAGES if self.has_class(f"-{name}")), "")
+        previous_stage = next((name for name in STAGES if self.has_class(f"-{name}")), "")
         stage = {"loading": "choosing", "submitted": "submitting"}.get(snapshot.stage, snapshot.stage)
         self.update_classes({f"-{name}": name == stage for name in STAGES})
         self._show_header(snapshot)
@@ -197,7 +199,7 @@ class SubmitScreen(Recolored, AppScreen):
         self._filter_choices()
         if snapshot.project is not None and stage == "reviewing":
             self._show_review(snapshot)
-            if before != stage:
+            if previous_stage != stage:
                 self.set_focus(self.query_one("#submit", Button))
         if stage == "submitting":
             self._show_progress(snapshot)
@@ -207,7 +209,7 @@ class SubmitScreen(Recolored, AppScreen):
     @on(RowTable.Highlighted, "#choices")
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _preview(self) -> None:
-        """Show the config that enter would load, or the starter's that it would write."""
+        """Show the source of the config that enter would load, or would write for a starter."""
         choice = self._choices.cursor_row
         source = "" if choice is None else await asyncio.to_thread(choice.read)
         if self.has_class("-choosing"):
@@ -221,9 +223,9 @@ class SubmitScreen(Recolored, AppScreen):
     def _filter_choices(self) -> None:
         choices = self.snapshot.choices
         typed = self.query_one("#path", Input).value.strip().lower()
-        shown = [choice for choice in choices or () if typed in choice.name.lower()]
-        self._choices.set_rows(shown)
-        self.query_one("#no-match").display = choices is not None and not shown
+        matching = [choice for choice in choices or () if typed in choice.name.lower()]
+        self._choices.set_rows(matching)
+        self.query_one("#no-match").display = choices is not None and not matching
         self._preview()
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
@@ -245,19 +247,19 @@ class SubmitScreen(Recolored, AppScreen):
         progress = snapshot.progress
         if progress is None:
             return
-        words = PHASES.get(progress.phase, progress.phase)
+        text = PHASES.get(progress.phase, progress.phase)
         if progress.total_bytes:
-            words += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
+            text += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
         if progress.note:
-            words += f"\n{sanitize(progress.note)}"
-        self.query_one("#phase", WrappedText).update(words)
+            text += f"\n{sanitize(progress.note)}"
+        self.query_one("#phase", WrappedText).update(text)
         bar = self.query_one("#bar", ProgressBar)
         bar.update(total=progress.total_bytes or None, progress=progress.done_bytes)
 
     # User actions
 
     @on(RowTable.Selected, "#choices")
-    def _chosen(self) -> None:
+    def _open_selected(self) -> None:
         choice = self._choices.cursor_row
         if choice is not None and choice.starter is not None:
             self.app.push_screen(StarterScreen(choice.starter), self._starter_written)
@@ -269,13 +271,13 @@ class SubmitScreen(Recolored, AppScreen):
             self._load(config)
 
     @on(Input.Submitted, "#path")
-    def _path_typed(self, event: Input.Submitted) -> None:
-        """Load the file with the typed path, else the selected entry of the filtered list."""
+    def _path_submitted(self, event: Input.Submitted) -> None:
+        """Load the file at the typed path; if there is no such file, choose the selected row of the list."""
         typed = event.value.strip()
         if typed and (is_existing_file(typed) or self._choices.cursor_row is None):
             self._load(Path(typed))
         else:
-            self._chosen()
+            self._open_selected()
 
     async def on_key(self, event: events.Key) -> None:
         if event.key in LIST_KEYS and self.focused is self.query_one("#path"):
@@ -289,8 +291,8 @@ class SubmitScreen(Recolored, AppScreen):
 
     @on(Input.Submitted, "#fields Input")
     @on(Input.Blurred, "#fields Input")
-    def _review_again(self) -> None:
-        # submitting includes a review
+    def _refresh_review(self) -> None:
+        # submitting starts with a review, so none is needed then
         if self._feed.snapshot.stage == "reviewing" and not self._is_submitting:
             self._review()
 
@@ -300,39 +302,41 @@ class SubmitScreen(Recolored, AppScreen):
 
     @property
     def _is_submitting(self) -> bool:
-        return any(worker.name == SUBMISSION and not worker.is_finished for worker in self.workers)
+        return any(worker.name == SUBMIT_WORKER and not worker.is_finished for worker in self.workers)
 
     @on(Button.Pressed, "#submit")
     def action_submit(self) -> None:
         stage = self._feed.snapshot.stage
         if stage in ("choosing", "loading"):
-            why = "The config is still loading." if stage == "loading" else "Choose a config first."
-            self.notify(why, title="Not submitted", severity="warning")
+            reason = "The config is still loading." if stage == "loading" else "Choose a config first."
+            self.notify(reason, title="Not submitted", severity="warning")
         elif stage == "reviewing" and not self._is_submitting:
             self._submit()
         else:
-            self.notify(SUBMITTING)
+            self.notify(SUBMITTING_TEXT)
 
-    @work(name=SUBMISSION, group="review", exclusive=True, exit_on_error=False)
+    @work(name=SUBMIT_WORKER, group="review", exclusive=True, exit_on_error=False)
     async def _submit(self) -> None:
         """Review the current overrides, then submit them if there are no errors."""
         await self._feed.review(self.query_one(OverrideInputs).overrides)
         snapshot = self._feed.snapshot
         if not snapshot.can_submit or snapshot.project is None:
             errors = [finding.problem for finding in snapshot.findings if finding.severity == "error"]
-            why = sanitize(snapshot.error or errors[0])
-            self.notify(why, title="Not submitted", severity="warning", markup=False)
+            reason = sanitize(snapshot.error or errors[0])
+            self.notify(reason, title="Not submitted", severity="warning", markup=False)
             return
         warnings = [finding for finding in snapshot.findings if finding.severity == "warning"]
         if warnings:
             name = sanitize(snapshot.project.job.name or snapshot.project.name)
-            words = "\n".join(f"▲ {sanitize(finding.problem)}" for finding in warnings)
-            if not await self.app.push_screen_wait(ConfirmScreen(f"Submit {name} anyway?", words, "Submit")):
+            warnings_text = "\n".join(f"▲ {sanitize(finding.problem)}" for finding in warnings)
+            if not await self.app.push_screen_wait(
+                ConfirmScreen(f"Submit {name} anyway?", warnings_text, "Submit")
+            ):
                 return
         await self._feed.submit()
 
     def action_refresh(self) -> None:
-        self._review_again()
+        self._refresh_review()
         if self.snapshot.stage == "choosing":
             run_in_background(self, self._feed.find_configs_nearby, "search for configs")
 
@@ -345,7 +349,7 @@ class SubmitScreen(Recolored, AppScreen):
         elif self.snapshot.stage in ("choosing", "loading"):
             self.leave()
         else:
-            self.notify(SUBMITTING)
+            self.notify(SUBMITTING_TEXT)
 
 
 def _fact_lines(facts: list[tuple[str, str]]) -> list[Line]:
@@ -356,7 +360,7 @@ def _fact_lines(facts: list[tuple[str, str]]) -> list[Line]:
 def _finding_lines(snapshot: SubmissionSnapshot) -> list[Line]:
     lines: list[Line] = []
     for finding in snapshot.findings:
-        sign, tone = SIGNS[finding.severity]
+        sign, tone = FINDING_SIGNS[finding.severity]
         lines.append([(f"{sign} ", tone), (sanitize_beginning(finding.problem), "plain")])
         if finding.remedy:
             lines.append([(f"  {sanitize_beginning(finding.remedy)}", "muted")])

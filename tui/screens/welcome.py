@@ -41,7 +41,7 @@ CHOICES = (
     (WelcomeChoice.LOGIN, "Connect to Baseten", "Paste your API key: it is checked and stored."),
 )
 
-CONNECT = """\
+CONNECT_TEXT = """\
 Create an API key in Baseten (Settings → API keys), and paste it here.
 
 It is checked with {address}, then stored in {path} [{name}], which the truss CLI also uses and only you \
@@ -89,25 +89,25 @@ class WelcomeScreen(Screen[None]):
             self.app.exit(choice)
 
     def _show_login(self) -> None:
-        # deferred: not needed for the first picture
+        # imported here, because the first picture does not need it
         from tui.readers.login import credentials_path, remote_without_key
 
         try:
             remote = remote_without_key()
-            about = CONNECT.format(address=remote.app_url, path=credentials_path(), name=remote.name)
+            about = CONNECT_TEXT.format(address=remote.app_url, path=credentials_path(), name=remote.name)
         except ApiClientError as error:
             about = f"✗ {error}"
         self.query_one("#about", WrappedText).update(sanitize_multiline(about))
         self.query_one("#box").add_class("-login")
         self.set_focus(self.query_one("#key"))
 
-    def _report(self, outcome: str) -> None:
+    def _show_outcome(self, outcome: str) -> None:
         self.query_one("#outcome", WrappedText).update(sanitize(outcome))
 
     @on(Input.Changed, "#key")
     def _key_changed(self, event: Input.Changed) -> None:
         if event.value:
-            self._report("")
+            self._show_outcome("")
 
     @on(Input.Submitted, "#key")
     @work(exclusive=True, exit_on_error=False)
@@ -118,11 +118,11 @@ class WelcomeScreen(Screen[None]):
         event.input.clear()
         if not key:
             return
-        self._report("Checking the key…")
+        self._show_outcome("Checking the key…")
         try:
             await log_in(key)
         except ApiClientError as error:
-            self._report(f"✗ {error}")
+            self._show_outcome(f"✗ {error}")
         else:
             self.app.exit(WelcomeChoice.LOGIN)
 

@@ -31,8 +31,9 @@ from tui.widgets.charts.line_chart import LineChart
 from tui.widgets.charts.spec import ChartSpec, Mark, Tone
 from tui.widgets.text_panel import TextPanel
 
-READING = "Reading the evidence…"
+READING_TEXT = "Reading the evidence…"
 UNEXPLAINED = Explanation("")
+"""Stands in for the explanation until it is available."""
 ACTION_LABELS = {
     "show_log": "log there",
     "stop_job": "stop",
@@ -40,14 +41,15 @@ ACTION_LABELS = {
     "copy_markdown": "copy for a chat",
 }
 """Actions on a problem, and the labels of their buttons."""
-UNITS = {"%": percent, "B": bytes_iec, "cores": cores}
+UNIT_FORMATS = {"%": percent, "B": bytes_iec, "cores": cores}
+"""Functions that format values, by unit."""
 Line = list[Span]
 ShowLog = Callable[[datetime, WhyView], object]
-"""Shows the log at a time, on the screen below; going back from there shows the view again."""
+"""Shows the log at a time on the job screen below; going back there opens the explanation again."""
 
 
 class WhyScreen(AppScreen):
-    """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that reads them."""
+    """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that explains them."""
 
     CSS_PATH = "why.tcss"
     AUTO_FOCUS = "#evidence"
@@ -60,20 +62,20 @@ class WhyScreen(AppScreen):
 
     def __init__(
         self,
-        run: Callable[[], RunSnapshot],
+        latest_run: Callable[[], RunSnapshot],
         feed_with: MakeFeed,
         show_log: ShowLog,
     ) -> None:
         super().__init__(feed_with)
-        self._run = run
+        self._latest_run = latest_run
         self._show_log = show_log
-        self.job = run().job
+        self.job = latest_run().job
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="do"):
             for action, label in ACTION_LABELS.items():
-                words = Content.assemble((self.key_for(f"why.{action}"), "$primary bold"), f" {label}")
-                yield Button(words, action=f"screen.{action}", id=action, compact=True)
+                button_label = Content.assemble((self.key_for(f"why.{action}"), "$primary bold"), f" {label}")
+                yield Button(button_label, action=f"screen.{action}", id=action, compact=True)
         yield TextPanel(id="evidence")
         with Horizontal(id="charts"):
             yield LineChart()
@@ -84,11 +86,11 @@ class WhyScreen(AppScreen):
         self.run_feed("why feed")
 
     def watch_snapshot(self) -> None:
-        self.job = self._run().job
+        self.job = self._latest_run().job
         self._show()
 
     @property
-    def _began_at(self) -> datetime | None:
+    def _problem_began_at(self) -> datetime | None:
         """When the displayed problem began; None if unknown."""
         explanation = self.snapshot.explanation or UNEXPLAINED
         if explanation.finding is not None and explanation.finding.since is not None:
@@ -107,24 +109,24 @@ class WhyScreen(AppScreen):
         self.set_header("Why", sanitize(job.name or job.id), facts)
         lines = list(_evidence_lines(explanation, view.at)) if view.explanation is not None else []
         if view.error:
-            again = f"Press {self.key_for('screen.refresh')} to retry."
-            lines.insert(0, [(f"✗ {sanitize(view.error)} {again}", "bad")])
-        self.query_one("#evidence", TextPanel).set_lines(lines or [[(READING, "muted")]])
+            retry_hint = f"Press {self.key_for('screen.refresh')} to retry."
+            lines.insert(0, [(f"✗ {sanitize(view.error)} {retry_hint}", "bad")])
+        self.query_one("#evidence", TextPanel).set_lines(lines or [[(READING_TEXT, "muted")]])
         self.set_class(not explanation.figures, "-without-charts")
         for chart, figure in zip_longest(self.query(LineChart), explanation.figures[:2]):
             chart.display = figure is not None
             if figure is not None:
-                spec = _chart_spec(figure, explanation.finding, self._began_at, view.at)
+                spec = _chart_spec(figure, explanation.finding, self._problem_began_at, view.at)
                 chart.show(figure.series, spec)
-        self.unhint(
+        self.hide_hints(
             next_problem=len(view.problems) < 2,
-            show_log=self._began_at is None,
+            show_log=self._problem_began_at is None,
             stop_job=job.is_finished,
-            resume=bool(resume_obstacle(self._run())),
+            resume=bool(resume_obstacle(self._latest_run())),
             copy_markdown=view.explanation is None,
         )
         for action in ACTION_LABELS:
-            self.query_one(f"#{action}").display = action not in self.unhinted
+            self.query_one(f"#{action}").display = action not in self.hidden_hints
 
     # Actions
 
@@ -135,15 +137,15 @@ class WhyScreen(AppScreen):
             self._feed.show_next()
 
     def action_show_log(self) -> None:
-        if self._began_at is not None:
-            self._show_log(self._began_at, self.snapshot)
+        if self._problem_began_at is not None:
+            self._show_log(self._problem_began_at, self.snapshot)
             self.leave()
         else:
-            self.notify(READING if self.snapshot.explanation is None else "Its beginning is unknown.")
+            self.notify(READING_TEXT if self.snapshot.explanation is None else "Its beginning is unknown.")
 
     def action_resume(self) -> None:
-        if why := resume_obstacle(self._run()):
-            self.notify(why)
+        if obstacle := resume_obstacle(self._latest_run()):
+            self.notify(obstacle)
         else:
             self.post_message(ResumeRequested(self.job))
 
@@ -151,7 +153,7 @@ class WhyScreen(AppScreen):
         if self.job.is_finished:
             self.notify("The job has ended.")
         else:
-            self.post_message(BatchRequested(Verb.STOP, [self.job], self._run()))
+            self.post_message(BatchRequested(Verb.STOP, [self.job], self._latest_run()))
 
     def action_copy_markdown(self) -> None:
         explanation = self.snapshot.explanation
@@ -159,15 +161,15 @@ class WhyScreen(AppScreen):
             text = markdown(explanation, self.job.name or self.job.id)
             self.post_message(CopyRequested(text, "explanation", lines=True))
         else:
-            self.notify(READING)
+            self.notify(READING_TEXT)
 
 
-def _evidence_lines(explanation: Explanation, at: datetime | None) -> Iterator[Line]:
+def _evidence_lines(explanation: Explanation, as_of: datetime | None) -> Iterator[Line]:
     finding = explanation.finding
     severity = finding.severity if finding is not None else "critical"
     tone = TONES[severity]
     problem = finding.sentence if finding is not None else explanation.problem
-    since = f" (since {compact_time(finding.since, at)})" if finding is not None and finding.since else ""
+    since = f" (since {compact_time(finding.since, as_of)})" if finding is not None and finding.since else ""
     yield [(f"{SIGNS[severity]} ", tone), (sanitize(problem), tone), (since, "muted")]
     if explanation.answer:
         yield [("  ", "plain"), (sanitize(explanation.answer), "strong")]
@@ -185,32 +187,32 @@ def _evidence_lines(explanation: Explanation, at: datetime | None) -> Iterator[L
 def _clue_lines(clue: Clue) -> Iterator[Line]:
     time = local_time(clue.at, TIME_OF_DAY)
     node = f"{sanitize(clue.node)} " if clue.node else ""
-    times = f"{clue.count}× " if clue.count > 1 else ""
-    first, *others = clue.text.splitlines() or [""]
-    yield [(f"{time} {node}", "muted"), (times, "strong"), (sanitize_beginning(first), "plain")]
-    yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in others)
+    repeat_count = f"{clue.count}× " if clue.count > 1 else ""
+    first, *more_lines = clue.text.splitlines() or [""]
+    yield [(f"{time} {node}", "muted"), (repeat_count, "strong"), (sanitize_beginning(first), "plain")]
+    yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in more_lines)
 
 
 def _chart_spec(
-    figure: Figure, finding: HealthFinding | None, begin: datetime | None, at: datetime | None
+    figure: Figure, finding: HealthFinding | None, began_at: datetime | None, as_of: datetime | None
 ) -> ChartSpec:
     severity = finding.severity if finding is not None else "critical"
     mark_tone: Tone = "bad" if severity == "critical" else "caution"
-    marks = (Mark(begin.timestamp(), SIGNS[severity], mark_tone),) if begin is not None else ()
+    marks = (Mark(began_at.timestamp(), SIGNS[severity], mark_tone),) if began_at is not None else ()
     times = [time for series in figure.series for time in (series.times[:1] + series.times[-1:])]
-    if at is not None:  # what is no longer sampled ends before the edge
-        times.append(at.timestamp())
+    if as_of is not None:  # so that curves that ended earlier end before the right edge
+        times.append(as_of.timestamp())
     start, end = min(times), max(times)
     # Extend the axis to the left to show the beginning of the problem, but by at most an eighth.
-    if begin is not None and start - begin.timestamp() < (end - start) / 8:
-        start = min(start, begin.timestamp() - (end - start) / 64)
+    if began_at is not None and start - began_at.timestamp() < (end - start) / 8:
+        start = min(start, began_at.timestamp() - (end - start) / 64)
     return ChartSpec(
         title=figure.title,
         start=start,
         end=max(end, start + 1),
         y_min=0.0,
         y_max=1.0 if figure.unit == "%" else None,
-        unit=UNITS.get(figure.unit, number),
+        unit=UNIT_FORMATS.get(figure.unit, number),
         tick_base=2 if figure.unit == "B" else 10,
         x_axis="clock",
         emphasis=frozenset({figure.series[-1].name}) if finding is not None and finding.node else frozenset(),
@@ -228,7 +230,7 @@ class WhyPage(Page):
     """Returns the newest state of the run."""
     show_log: ShowLog
     view: WhyView | None = None
-    """What to show first; by default the worst problem."""
+    """The view to show first; None shows the worst problem."""
 
     @property
     def ids(self) -> tuple[str, ...]:

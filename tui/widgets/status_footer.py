@@ -131,8 +131,8 @@ class KeyHints(Widget):
         hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "labels", {})
         typing_hints = TYPING_HINTS if isinstance(screen.focused, Input) else {}
-        unhinted: frozenset[str] = getattr(screen, "unhinted", frozenset())
-        spare: frozenset[str] = getattr(screen, "SPARE_HINTS", frozenset())
+        unhinted: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
+        spare: frozenset[str] = getattr(screen, "LOW_PRIORITY_HINTS", frozenset())
         unhinted |= getattr(self.app, "refused_actions", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 def cached_by(
     depends_on: Callable[[Subject], object],
 ) -> Callable[[Callable[[Subject], Result]], Callable[[Subject], Result]]:
-    """Cache the last result of a function while ``depends_on`` of its argument stays equal.
+    """Return a decorator that caches the last result while ``depends_on(argument)`` stays equal.
 
     For slow functions that are called with every snapshot, about once a second.
     """
@@ -56,16 +56,17 @@ class ChartData:
     spec: ChartSpec
     unit: str = ""
     finish: Callable[[ChartData], ChartData] | None = None
-    """Completes the data when the chart is drawn; too slow to do for charts that are not shown."""
+    """Completes the data once the chart is to be drawn; too slow to call for charts that are not shown."""
     keeps_place: bool = False
     """True for the loss or reward and for pinned charts, which stay in front even if they are flat."""
 
     @property
     def finished(self) -> ChartData:
+        """The chart with complete data, ready to be drawn."""
         return self if self.finish is None else replace(self.finish(self), finish=None)
 
     def matches(self, text: str) -> bool:
-        """Return True if the name of the chart has all words of a text."""
+        """Return True if the name of the chart contains all words of a text."""
         name = f"{self.id} {self.spec.title}".lower()
         return all(word in name for word in text.lower().split())
 
@@ -83,38 +84,39 @@ METRIC = "metric/"
 
 
 def is_flat(chart: ChartData) -> bool:
-    """Return True if all values, of all nodes, are within 2 %, so that the title is informative enough.
+    """Return True if all visible values are within 2 % of each other, so that a low chart is enough.
 
-    Where the axis fits the curve, such as a loss, small changes matter: it is flat only if it is constant.
+    On an axis without a fixed or minimum range, such as that of the loss, small changes matter: such a chart
+    is flat only if all values are equal.
     """
     spec = chart.spec
-    # ignore the start of a run, when all values change
+    # ignore the first fifth: at the start of a run, all values change
     begin, end = spec.start + (spec.end - spec.start) / 5, spec.end
     if chart.finish is not None:
-        begin, end = -inf, inf  # its samples have times, while its axis has steps
+        begin, end = -inf, inf  # until it is finished, the samples have times, but the axis has steps
     values = extent((series for series in chart.series if series.name not in spec.hidden), begin, end)
-    share = 0.02 if spec.min_relative_range or spec.y_min is not None else 0.0
-    return not chart.keeps_place and (values is None or values[1] - values[0] <= share * abs(values[1]))
+    tolerance = 0.02 if spec.min_relative_range or spec.y_min is not None else 0.0
+    return not chart.keeps_place and (values is None or values[1] - values[0] <= tolerance * abs(values[1]))
 
 
 def visible_part(chart: ChartData) -> ChartData:
-    """Return the chart with the samples within its range only, and without hidden series."""
+    """Return the chart without hidden series, and with only the samples of its visible range."""
     start, end = chart.spec.start, chart.spec.end
-    kept = []
+    visible_series = []
     for series in chart.series:
         if series.name in chart.spec.hidden:
             continue
         first, last = bisect_left(series.times, start), bisect_right(series.times, end)
-        kept.append(Series(series.name, series.times[first:last], series.values[first:last]))
-    return replace(chart, series=tuple(kept))
+        visible_series.append(Series(series.name, series.times[first:last], series.values[first:last]))
+    return replace(chart, series=tuple(visible_series))
 
 
 def one_series_each(chart: ChartData) -> list[ChartData]:
     """Split a chart into one chart per visible series, all on the same scale."""
-    shown = [series for series in chart.series if series.name not in chart.spec.hidden]
-    value_range = extent(shown, chart.spec.start, chart.spec.end)
+    visible_series = [series for series in chart.series if series.name not in chart.spec.hidden]
+    value_range = extent(visible_series, chart.spec.start, chart.spec.end)
     low, high = value_range if value_range is not None else (None, None)
-    if len(shown) < 2 or low == high:
+    if len(visible_series) < 2 or low == high:
         low = high = None
     spec = chart.spec
     return [
@@ -130,15 +132,15 @@ def one_series_each(chart: ChartData) -> list[ChartData]:
             ),
             chart.unit,
         )
-        for series in shown
+        for series in visible_series
     ]
 
 
-LEAST_RANGE = 0.25
+MIN_RELATIVE_RANGE = 0.25
 """Minimum span of a value axis relative to the values; not for losses, whose small changes matter."""
 
-_END_STEPS_PER_LENGTH = 120
-"""Steps per length in which a following time range moves, because each step redraws the charts."""
+_STEPS_PER_RANGE = 120
+"""Steps per length of a time range that follows the newest samples; each step redraws all charts."""
 
 _SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -148,13 +150,13 @@ _SIGNS: dict[str, tuple[str, Tone]] = {
 
 
 def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
-    """Return the charts of a run: usually the loss, then GPU use and memory, then the others."""
+    """Return the charts of a run: usually the loss, then GPU utilization and memory, then all others."""
     start, end = time_range(run, view)
     spec = ChartSpec(
         start=start,
         end=end,
         x_axis="relative" if view.x_axis == "step" else view.x_axis,
-        origin=reach(run)[0],
+        origin=full_range(run)[0],
         end_label="end" if run.job.is_finished else "now",
         smoothing=view.smoothing,
         log=view.log,
@@ -170,35 +172,35 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     curves = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
     metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
     curves = curves[: len(curves) - len(metrics)]
-    machines = [_banded(chart, view) for chart in _machine_charts(run, spec, view.node)]
+    machines = [_with_band(chart, view) for chart in _machine_charts(run, spec, view.node)]
     charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
     front_positions = _front_positions(run.progress, view)
     charts = [replace(chart, keeps_place=chart.id in front_positions) for chart in charts]
     return sorted(charts, key=lambda chart: front_positions.get(chart.id, len(front_positions)))
 
 
-def reach(run: RunSnapshot) -> tuple[float, float]:
-    """Return the limits of time ranges: the run's start and its current time or end (epoch seconds)."""
-    ended = run.job.updated_at if run.job.is_finished else None
-    last = (ended or run.server_now).timestamp()
+def full_range(run: RunSnapshot) -> tuple[float, float]:
+    """Return the time range of the whole run, until now or its end (epoch seconds)."""
+    end = run.job.updated_at if run.job.is_finished else None
+    last = (end or run.server_now).timestamp()
     first = run.running_since or run.job.created_at
     return min(first.timestamp() if first else last - 1, last - 1), last
 
 
 def time_range(run: RunSnapshot, view: ChartView) -> tuple[float, float]:
     """Return the visible time range (epoch seconds)."""
-    first, last = reach(run)
+    first, last = full_range(run)
     start, end = view.window.bounds(first, last)
     if view.window.follows:
         span = view.window.span
-        end = _rounded_up(end, end - start if span is None or start <= first else span)
+        end = _stepped_end(end, end - start if span is None or start <= first else span)
         if span is not None and start > first:
             # Between its steps, both edges stay fixed, or every update would redraw all charts.
             start = end - span
     return start, end
 
 
-def step_clock(run: RunSnapshot | None) -> StepTimeMap:
+def step_time_map(run: RunSnapshot | None) -> StepTimeMap:
     return StepTimeMap(run.progress.step_series if run is not None and run.progress is not None else EMPTY)
 
 
@@ -207,54 +209,54 @@ def _progress_charts(
 ) -> list[ChartData]:
     """Return the charts of values in the log: loss, throughput, metrics."""
     # Logs are read from their end: until all is read, the curves lack the run's first steps.
-    unread = "" if run.log_read else ", still reading"
+    unread_note = "" if run.log_read else ", still reading"
     speed, speed_unit = progress.throughput_series
     if speed is progress.rate_series and is_slow(
         progress.rate_steps_per_s or inf
     ):  # seconds per step, as in the header
         values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
         speed, speed_unit = replace(speed, values=values), "s/it"
-    note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
-    by_step = view.x_axis == "step" and bool(progress.step_series.values)
-    spec = _by_step(spec, progress) if by_step else spec
+    loss_note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
+    is_by_step = view.x_axis == "step" and bool(progress.step_series.values)
+    spec = _spec_by_step(spec, progress) if is_by_step else spec
     loss_spec = replace(spec, unit=number, has_main_line=True)
-    rate_spec = replace(spec, unit=number, min_relative_range=LEAST_RANGE)
+    rate_spec = replace(spec, unit=number, min_relative_range=MIN_RELATIVE_RANGE)
     losses = (("loss", progress.loss_series), ("eval loss", progress.eval_loss_series))
-    rate = ("learning rate", progress.learning_rate_series)
+    learning_rate = ("learning rate", progress.learning_rate_series)
     curves: list[tuple[str, str, tuple[tuple[str, Series], ...], ChartSpec, str]] = [
-        ("loss", "loss", losses, replace(loss_spec, note=note), ""),
+        ("loss", "loss", losses, replace(loss_spec, note=loss_note), ""),
         ("throughput", speed_unit, ((speed_unit, speed),), replace(rate_spec, unit=_rate_text), speed_unit),
         ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), rate_spec, ""),
-        ("learning-rate", "learning rate", (rate,), rate_spec, ""),
+        ("learning-rate", "learning rate", (learning_rate,), rate_spec, ""),
     ]
     front_positions = _front_positions(progress, view)
     for name in grouped(progress.metrics):
         if view.every_metric or METRIC + name in front_positions:
             title = sanitize(name)
             curves.append((METRIC + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
-    finish = partial(_over_steps, progress=progress, whole=run.log_read) if by_step else None
+    finish = partial(_with_step_axis, progress=progress, whole=run.log_read) if is_by_step else None
     return [
         ChartData(
             chart_id,
             tuple(replace(series, name=name) for name, series in lines if series.values),
-            replace(own, title=f"{title}{unread}"),
+            replace(chart_spec, title=f"{title}{unread_note}"),
             unit,
             finish,
         )
-        for chart_id, title, lines, own, unit in curves
+        for chart_id, title, lines, chart_spec, unit in curves
         if any(series.values for _, series in lines)
     ]
 
 
-def _by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
-    clock = StepTimeMap(progress.step_series)
-    start, end = clock.step(spec.start), clock.step(spec.end)
+def _spec_by_step(spec: ChartSpec, progress: ProgressSnapshot) -> ChartSpec:
+    time_map = StepTimeMap(progress.step_series)
+    start, end = time_map.step(spec.start), time_map.step(spec.end)
     return replace(
         spec,
         x_axis="step",
         start=min(start, end - 1),
         end=end,
-        cursor=None if spec.cursor is None else clock.step(spec.cursor),
+        cursor=None if spec.cursor is None else time_map.step(spec.cursor),
         marks=_marks_by_step(_TimedMarks(spec.marks, progress.step_series)),
     )
 
@@ -270,11 +272,11 @@ def _identity(timed: _TimedMarks) -> _TimedMarks:
 
 @cached_by(_identity)
 def _marks_by_step(timed: _TimedMarks) -> tuple[Mark, ...]:
-    clock = StepTimeMap(timed.steps)
-    return tuple(replace(mark, at=clock.step(mark.at)) for mark in timed.marks)
+    time_map = StepTimeMap(timed.steps)
+    return tuple(replace(mark, at=time_map.step(mark.at)) for mark in timed.marks)
 
 
-def _over_steps(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
+def _with_step_axis(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
     lines = tuple(over_steps(series, progress, whole=whole) for series in chart.series)
     return replace(chart, series=lines)
 
@@ -283,40 +285,40 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
     """Return the charts of the nodes' hardware metrics: GPUs, CPU, memory, disk."""
     nodes = run.metrics.nodes if run.metrics else ()
     spec = replace(spec, y_min=0.0)
-    share = replace(spec, unit=percent, y_max=1.0, log=False)
-    in_bytes = replace(spec, unit=bytes_iec, tick_base=2)
+    fraction_spec = replace(spec, unit=percent, y_max=1.0, log=False)
+    bytes_spec = replace(spec, unit=bytes_iec, tick_base=2)
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     suffix = "" if node is None else f", {sanitize(node)}"
-    use = replace(share, title=f"GPU use{suffix}")
-    memory = replace(in_bytes, title=f"GPU memory{suffix}")
+    utilization_spec = replace(fraction_spec, title=f"GPU use{suffix}")
+    memory_spec = replace(bytes_spec, title=f"GPU memory{suffix}")
     if limit_mib:
-        memory = replace(memory, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
+        memory_spec = replace(memory_spec, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
     if node is None:
-        use_lines = _by_node(nodes, lambda machine: machine.mean_utilization)
+        utilization_lines = _by_node(nodes, lambda machine: machine.mean_utilization)
         memory_lines = _by_node(nodes, lambda machine: machine.mean_memory)
     else:
-        use_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_utilization)
+        utilization_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_utilization)
         memory_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_memory)
-    chosen = [machine for machine in nodes if node is None or machine.name == node]
+    shown_nodes = [machine for machine in nodes if node is None or machine.name == node]
     if node is not None:  # keep the color that the node has among all nodes
-        place = next((place for place, machine in enumerate(nodes) if machine.name == node), 0)
-        spec, in_bytes = replace(spec, first_color=place), replace(in_bytes, first_color=place)
-    volumes = (
+        index = next((index for index, machine in enumerate(nodes) if machine.name == node), 0)
+        spec, bytes_spec = replace(spec, first_color=index), replace(bytes_spec, first_color=index)
+    node_charts = (
         ("cpu", "CPU cores", replace(spec, unit=cores), lambda machine: machine.cpu, "cores"),
-        ("memory", "memory", in_bytes, lambda machine: machine.cpu_memory, "bytes"),
-        ("disk", "disk", in_bytes, lambda machine: machine.disk_usage, "bytes"),
+        ("memory", "memory", bytes_spec, lambda machine: machine.cpu_memory, "bytes"),
+        ("disk", "disk", bytes_spec, lambda machine: machine.disk_usage, "bytes"),
     )
     charts = [
-        ChartData("util", use_lines, use, "fraction"),
-        ChartData("gpu-memory", memory_lines, memory, "bytes"),
+        ChartData("util", utilization_lines, utilization_spec, "fraction"),
+        ChartData("gpu-memory", memory_lines, memory_spec, "bytes"),
         *(
-            ChartData(name, _by_node(chosen, series), replace(own, title=title), unit)
-            for name, title, own, series, unit in volumes
+            ChartData(name, _by_node(shown_nodes, series), replace(chart_spec, title=title), unit)
+            for name, title, chart_spec, series, unit in node_charts
         ),
     ]
     if run.metrics and run.metrics.cache_usage.values:
         line = replace(run.metrics.cache_usage, name="cache")
-        charts.append(ChartData("cache", (line,), replace(in_bytes, title="cache", first_color=0), "bytes"))
+        charts.append(ChartData("cache", (line,), replace(bytes_spec, title="cache", first_color=0), "bytes"))
     return charts
 
 
@@ -336,30 +338,30 @@ def _by_gpu(
 
 
 def _front_positions(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
-    """Return the positions of the first charts: the reward or else the loss, then the pinned ones."""
+    """Map chart ids to positions for the charts in front: the reward, else the loss, then pinned charts."""
     headlines = headline_metrics(progress.metrics) if progress is not None else []
-    lead, *others = [METRIC + name for name in headlines] or ["loss"]
-    chart_ids = (lead, *view.pins, *others)
+    lead, *other_headlines = [METRIC + name for name in headlines] or ["loss"]
+    chart_ids = (lead, *view.pins, *other_headlines)
     return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(chart_ids))}
 
 
-def _banded(chart: ChartData, view: ChartView) -> ChartData:
-    """Draw nodes or GPUs as a band: their lines would cover each other."""
+def _with_band(chart: ChartData, view: ChartView) -> ChartData:
+    """Draw several nodes or GPUs as a band, unless the user chose lines: lines would cover each other."""
     return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
 
 
-def _rounded_up(end: float, length: float) -> float:
-    """Round up the end of a time range to a power-of-two step, stable against small changes of its length."""
-    step = 2.0 ** floor(log2(max(length, 1.0) / _END_STEPS_PER_LENGTH))
+def _stepped_end(end: float, length: float) -> float:
+    """Round up the end of a time range to a step, a power of two: it rarely changes with the length."""
+    step = 2.0 ** floor(log2(max(length, 1.0) / _STEPS_PER_RANGE))
     return ceil(end / step) * step
 
 
-def _events_of(run: RunSnapshot) -> tuple[object, ...]:
-    logged = run.progress and (run.progress.saves, run.progress.restarts, run.progress.errors.kept)
-    return run.status_history, run.checkpoints, logged, run.findings
+def _mark_sources(run: RunSnapshot) -> tuple[object, ...]:
+    log_events = run.progress and (run.progress.saves, run.progress.restarts, run.progress.errors.kept)
+    return run.status_history, run.checkpoints, log_events, run.findings
 
 
-@cached_by(_events_of)
+@cached_by(_mark_sources)
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
     """Return the marks of events and of the beginnings of problems; text from the server is sanitized."""
     marks = [

@@ -19,7 +19,7 @@ WHOLE_RANGE = "The whole run is shown."
 
 
 class ChartControls(MessagePump):
-    """Mixin for the screen or pane that shows charts; its reactive ``view`` is their `ChartView`."""
+    """Mixin for a screen or pane with charts, which must have a reactive ``view``, a `ChartView`."""
 
     # A MessagePump, not a Widget: Textual takes CSS only from the first base that is a widget.
     view: Any
@@ -29,23 +29,25 @@ class ChartControls(MessagePump):
         self.grid = ChartGrid(id="charts")
         self.chart_filter = FilterField("words in the name of a chart: reward", id="chart-filter", stays=True)
 
-    def reach(self) -> tuple[float, float] | None:
-        """Return the limits of the visible range; None before they are known."""
+    def full_range(self) -> tuple[float, float] | None:
+        """Return the range that can be shown at most, such as the whole run; None before it is known."""
         raise NotImplementedError
 
     @property
-    def axis_of_range(self) -> XAxis:
+    def range_axis(self) -> XAxis:
+        """The kind of axis that visible ranges refer to; its unit is seconds, or steps."""
         return "clock"
 
     def show_window(self, window: Window, *, at_once: bool = True) -> None:
-        """Show this range; ``at_once`` is False if more changes may follow soon, as while dragging."""
+        """Show this range; ``at_once`` is False if more changes may follow soon, such as while dragging."""
         self.view = replace(self.view, window=window)
 
-    def read_at(self, x: float) -> None:
+    def set_cursor(self, x: float) -> None:
+        """Show the values at `x`, a position on `range_axis`, on all charts."""
         self.view = replace(self.view, cursor=x)
 
     def to_range_unit(self, chart: LineChart, x: float) -> float:
-        """Convert `x` on a chart's axis to the unit of the range."""
+        """Convert a position on the axis of a chart to one on `range_axis`."""
         return x
 
     def take_focus(self) -> None:
@@ -55,10 +57,10 @@ class ChartControls(MessagePump):
 
     @on(Zoomed)
     def _zoomed(self, message: Zoomed) -> None:
-        reach = self.reach()
-        if reach is not None:
+        full_range = self.full_range()
+        if full_range is not None:
             around = None if message.around is None else self.to_range_unit(message.chart, message.around)
-            self.show_window(self.view.window.zoomed(message.factor, around, *reach), at_once=False)
+            self.show_window(self.view.window.zoomed(message.factor, around, *full_range), at_once=False)
 
     @on(Panned)
     def _panned(self, message: Panned) -> None:
@@ -67,7 +69,7 @@ class ChartControls(MessagePump):
 
     @on(Pointed)
     def _pointed(self, message: Pointed) -> None:
-        self.read_at(self.to_range_unit(message.chart, message.x))
+        self.set_cursor(self.to_range_unit(message.chart, message.x))
 
     @on(SeriesClicked)
     def _series_clicked(self, message: SeriesClicked) -> None:
@@ -77,7 +79,7 @@ class ChartControls(MessagePump):
 
     @on(FilterField.Changed)
     def _filter_changed(self, message: FilterField.Changed) -> None:
-        self.grid.text = message.value
+        self.grid.filter_text = message.value
 
     @on(FilterField.Submitted)
     def _filter_submitted(self) -> None:
@@ -95,24 +97,24 @@ class ChartControls(MessagePump):
     def action_toggle_in_view(self, option: str) -> None:
         self.view = replace(self.view, **{option: not getattr(self.view, option)})
 
-    def action_zoom(self, by: int) -> None:
-        reach = self.reach()
-        if reach is not None:
-            window = next_length(self.view, by, reach, self.axis_of_range)
+    def action_zoom(self, step: int) -> None:
+        full_range = self.full_range()
+        if full_range is not None:
+            window = next_length(self.view, step, full_range, self.range_axis)
             if window == self.view.window:
-                self.app.notify("There is no shorter range." if by > 0 else WHOLE_RANGE)
+                self.app.notify("There is no shorter range." if step > 0 else WHOLE_RANGE)
             self.show_window(window)
 
-    def action_pan(self, share: float) -> None:
-        reach = self.reach()
-        if reach is not None:
-            start, end = self.view.window.bounds(*reach)
-            self.show_window(self.view.window.panned(share * (end - start), *reach), at_once=False)
+    def action_pan(self, fraction: float) -> None:
+        full_range = self.full_range()
+        if full_range is not None:
+            start, end = self.view.window.bounds(*full_range)
+            self.show_window(self.view.window.panned(fraction * (end - start), *full_range), at_once=False)
 
     def action_move_cursor(self, cells: int) -> None:
-        reach = self.reach()
-        if reach is not None and self.grid.front_chart is not None:
-            view = with_cursor_moved(self.view, cells, self.grid.raster_cells, reach)
+        full_range = self.full_range()
+        if full_range is not None and self.grid.front_chart is not None:
+            view = with_cursor_moved(self.view, cells, self.grid.raster_cells, full_range)
             self.show_window(view.window, at_once=False)
             if view.cursor is not None:
-                self.read_at(view.cursor)
+                self.set_cursor(view.cursor)

@@ -1,4 +1,4 @@
-"""A grid of charts: as many as fit, the selected one first; or only one, or one for each of its series."""
+"""A grid of charts: as many as fit, or only the first chart, or a small chart for each of its series."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tui.widgets.charts.line_chart import Hovered, LineChart
 from tui.widgets.charts.series_groups import colors_highlights_only
 
 CHART_CELLS = 34
-"""Minimum width of a chart when there are several in a row."""
+"""Minimum width of a chart if a row has several."""
 CHART_LINES = 8
-"""Minimum height of a chart when there are several in a column."""
+"""Minimum height of a chart if a column has several."""
 TIGHT_CHART_LINES = 7
-"""Minimum height of two stacked charts, because two low charts are better than one."""
+"""Minimum height of each of two stacked charts, because two low charts show more than one tall chart."""
 FLAT_CHART_LINES = 5
 """Height of a row of flat charts, whose values barely change."""
 ROOMY_CHART_LINES = 11
@@ -28,58 +28,60 @@ ROOMY_CHART_LINES = 11
 STRIP_LINES = 5
 """Minimum height of a chart with a single series."""
 CROWDED_CHART_DELAY_S = 10.0
-"""Seconds between updates of a chart with more series than colors, which must be redrawn as a whole."""
+"""Seconds between updates of a chart with more series than colors, because each update redraws all of it."""
 
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
-"""All charts that fit; only the first one; or a small chart for each series of the first one."""
+"""``grid``: all charts that fit. ``one``: only the first chart. ``lines``: a chart for each of its series."""
 
 
 class ChartGrid(Container, can_focus=True):
-    """Lays out charts in the available space; ``next`` brings another one to the front."""
+    """Lays out charts in the available space; ``next`` puts the next chart first."""
 
     DEFAULT_CSS = """
     ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
     """
 
     front: var[str] = var("", init=False)
+    """Id of the chart that the user put first; empty for the usual order."""
     arrangement: var[Layout] = var("grid", init=False)
-    text: var[str] = var("", init=False)
-    """Filter: show only charts whose names contain all of these words."""
+    filter_text: var[str] = var("", init=False)
+    """Only charts whose names contain all of these words are shown."""
     counts: var[tuple[int, int]] = var((0, 0), init=False)
     """Number of charts shown, and of charts that have data and pass the filter."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._charts: dict[str, LineChart] = {}
-        self._data: tuple[ChartData, ...] = ()
-        self._shown: tuple[ChartData, ...] = ()
+        self._all_charts: tuple[ChartData, ...] = ()
+        self._shown_charts: tuple[ChartData, ...] = ()
         self._crowded_charts: dict[str, tuple[float, ChartData]] = {}
-        self._moving: set[str] = set()
+        self._varying_ids: set[str] = set()
 
     def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
-        """Show these charts, those with data first, flat ones last.
+        """Show these charts: charts with data first, flat charts last.
 
-        ``at_s`` is the time in seconds of the newest sample, if only samples are new: crowded charts then
-        skip most updates. Without it all charts are redrawn.
+        ``at_s`` is the time in seconds of the newest sample, if nothing but samples is new: crowded charts
+        then skip most updates. Without it, all charts are redrawn.
         """
-        self._data = tuple(sorted(charts, key=lambda chart: not chart.has_data))
-        moving = {chart.id for chart in charts if not is_flat(chart)}
-        # until the user changes the view, a chart that becomes flat keeps its position
-        self._moving = moving if at_s is None else self._moving | moving
+        self._all_charts = tuple(sorted(charts, key=lambda chart: not chart.has_data))
+        varying_ids = {chart.id for chart in charts if not is_flat(chart)}
+        # a chart that becomes flat keeps its position until the user changes the view
+        self._varying_ids = varying_ids if at_s is None else self._varying_ids | varying_ids
         self._arrange(at_s)
 
     @property
     def front_chart(self) -> ChartData | None:
-        """The first chart, on which keys act; None if it has no data."""
+        """The first chart, to which actions apply; None if it has no data."""
         return next((data for data in self._ordered()[:1] if data.series), None)
 
     @property
-    def shown(self) -> tuple[ChartData, ...]:
-        return self._shown
+    def shown_charts(self) -> tuple[ChartData, ...]:
+        return self._shown_charts
 
-    def current_data(self) -> tuple[ChartData, ...]:
-        return tuple(map(visible_part, self._shown))
+    def visible_samples(self) -> tuple[ChartData, ...]:
+        """Return the shown charts with only the visible range and series, for export."""
+        return tuple(map(visible_part, self._shown_charts))
 
     def widget_of(self, chart_id: str) -> LineChart | None:
         return self._charts.get(chart_id)
@@ -87,7 +89,7 @@ class ChartGrid(Container, can_focus=True):
     @property
     def raster_cells(self) -> int:
         """Width in cells of the first chart's raster."""
-        return self._charts[self._shown[0].id].raster_cells if self._shown else 0
+        return self._charts[self._shown_charts[0].id].raster_cells if self._shown_charts else 0
 
     @on(Hovered)
     def _hovered(self, message: Hovered) -> None:
@@ -97,31 +99,37 @@ class ChartGrid(Container, can_focus=True):
                 chart.hover(message.x)
 
     def next(self) -> None:
-        ids = [data.id for data in self._data if data.has_data and data.matches(self.text)]
+        ids = [data.id for data in self._all_charts if data.has_data and data.matches(self.filter_text)]
         if ids:
-            position = ids.index(self.front) if self.front in ids else 0
-            self.front = ids[(position + 1) % len(ids)]
+            index = ids.index(self.front) if self.front in ids else 0
+            self.front = ids[(index + 1) % len(ids)]
 
     def on_resize(self) -> None:
         self._arrange()
 
-    watch_front = watch_arrangement = watch_text = on_resize
+    watch_front = watch_arrangement = watch_filter_text = on_resize
 
     def _ordered(self) -> list[ChartData]:
-        """Return the charts with data, the selected one first, flat ones last; without any, only one."""
-        with_data = [data for data in self._data if data.has_data and data.matches(self.text)]
-        with_data = with_data or [self._without_match() if self.text else data for data in self._data[:1]]
+        """Return the charts with data that pass the filter: ``front`` first, flat charts last.
+
+        If there are none, return a single chart, which shows a text instead.
+        """
+        with_data = [data for data in self._all_charts if data.has_data and data.matches(self.filter_text)]
+        with_data = with_data or [
+            self._no_match_chart() if self.filter_text else data for data in self._all_charts[:1]
+        ]
         ids = [data.id for data in with_data]
         first = ids.index(self.front) if self.front in ids else 0
-        others = with_data[first + 1 :] + with_data[:first]
-        return [*with_data[first : first + 1], *sorted(others, key=self._is_flat)]
+        other_charts = with_data[first + 1 :] + with_data[:first]
+        return [*with_data[first : first + 1], *sorted(other_charts, key=self._counts_as_flat)]
 
-    def _without_match(self) -> ChartData:
-        spec = replace(self._data[0].spec, title="", marks=(), empty_text="no chart has this in its name")
+    def _no_match_chart(self) -> ChartData:
+        empty_text = "no chart has this in its name"
+        spec = replace(self._all_charts[0].spec, title="", marks=(), empty_text=empty_text)
         return ChartData("none", (), spec)
 
-    def _is_flat(self, data: ChartData) -> bool:
-        return data.id not in self._moving
+    def _counts_as_flat(self, data: ChartData) -> bool:
+        return data.id not in self._varying_ids
 
     def _charts_that_fit(self) -> tuple[list[ChartData], int, list[int]]:
         """Return the charts that fit, the number of columns, and the minimum height of each row."""
@@ -132,79 +140,87 @@ class ChartGrid(Container, can_focus=True):
             return order[:1], 1, [1]
         if self.arrangement == "lines":
             lines = one_series_each(order[0]) or order[:1]
-            strips = max(1, height // STRIP_LINES)
-            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // strips))
+            row_count = max(1, height // STRIP_LINES)
+            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // row_count))
             selected = order[0].spec.selected
             names = [line.names[0] if line.names else "" for line in lines]
-            room = columns * strips
-            begin = names.index(selected) // room * room if selected in names else 0
-            lines = lines[begin : begin + room]
-            return lines, columns, [STRIP_LINES] * min(strips, -(-len(lines) // columns))
+            capacity = columns * row_count
+            first = names.index(selected) // capacity * capacity if selected in names else 0
+            lines = lines[first : first + capacity]
+            return lines, columns, [STRIP_LINES] * min(row_count, -(-len(lines) // columns))
         max_columns = min(max(1, width // CHART_CELLS), len(order))
         for columns in range(1, max_columns):
-            shown, rows = self._rows_that_fit(order, columns, height, ROOMY_CHART_LINES)
-            if len(shown) == len(order):
-                return shown, columns, rows
-        shown, rows = self._rows_that_fit(order, max_columns, height, CHART_LINES)
-        return shown, max_columns, rows
+            shown_charts, rows = self._rows_that_fit(order, columns, height, ROOMY_CHART_LINES)
+            if len(shown_charts) == len(order):
+                return shown_charts, columns, rows
+        shown_charts, rows = self._rows_that_fit(order, max_columns, height, CHART_LINES)
+        return shown_charts, max_columns, rows
 
     def _rows_that_fit(
-        self, order: Sequence[ChartData], columns: int, height: int, lines: int
+        self, order: Sequence[ChartData], columns: int, height: int, min_lines: int
     ) -> tuple[list[ChartData], list[int]]:
         """Return the charts that fit into ``columns`` columns, and the minimum height of each row."""
-        for count in range(-(-len(order) // columns), 1, -1):
-            shown = order[: columns * count]
-            spare = columns * count - len(shown)  # the first chart spans the columns that are left over
-            flat = [row > 0 and self._is_flat(shown[row * columns - spare]) for row in range(count)]
-            min_lines = TIGHT_CHART_LINES if count == 2 and lines == CHART_LINES else lines
-            rows = [FLAT_CHART_LINES if is_flat_row else min_lines for is_flat_row in flat]
+        for row_count in range(-(-len(order) // columns), 1, -1):
+            charts = order[: columns * row_count]
+            spare_columns = columns * row_count - len(charts)  # the first chart spans these, too
+            is_flat_row = [
+                row > 0 and self._counts_as_flat(charts[row * columns - spare_columns])
+                for row in range(row_count)
+            ]
+            min_row_lines = TIGHT_CHART_LINES if row_count == 2 and min_lines == CHART_LINES else min_lines
+            rows = [FLAT_CHART_LINES if is_flat_row[row] else min_row_lines for row in range(row_count)]
             if sum(rows) <= height:
-                return list(shown), rows
-        return list(order[:columns]), [lines]
+                return list(charts), rows
+        return list(order[:columns]), [min_lines]
 
     def _may_skip_update(self, data: ChartData, at_s: float | None) -> bool:
-        """Return True for a crowded chart that was drawn recently and would only gain a few samples."""
-        shown_s, shown = self._crowded_charts.get(data.id, (0.0, None))
-        if at_s is not None and shown is not None and 0 <= at_s - shown_s < CROWDED_CHART_DELAY_S:
-            drawn_as = replace(shown.spec, start=data.spec.start, end=data.spec.end)
-            return shown.names == data.names and drawn_as == data.spec
+        """Return True for a crowded chart that was drawn recently if only its newest samples are missing."""
+        drawn_s, drawn_data = self._crowded_charts.get(data.id, (0.0, None))
+        if at_s is not None and drawn_data is not None and 0 <= at_s - drawn_s < CROWDED_CHART_DELAY_S:
+            unmoved_spec = replace(drawn_data.spec, start=data.spec.start, end=data.spec.end)
+            return drawn_data.names == data.names and unmoved_spec == data.spec
         if colors_highlights_only(data.series, data.spec):
-            self._crowded_charts[data.id] = (at_s or shown_s, data)
+            self._crowded_charts[data.id] = (at_s or drawn_s, data)
         return False
 
     def _arrange(self, at_s: float | None = None) -> None:
         width, height = self.size
-        if not self._data or not width or not height:
+        if not self._all_charts or not width or not height:
             return
         order, columns, rows = self._charts_that_fit()
         if self.arrangement != "lines":
-            self.counts = len(order), sum(data.has_data and data.matches(self.text) for data in self._data)
+            self.counts = (
+                len(order),
+                sum(data.has_data and data.matches(self.filter_text) for data in self._all_charts),
+            )
         order = [data.finished for data in order]
         tallest = max(rows)
-        self._shown = tuple(order)
-        shown = {data.id for data in order}
+        self._shown_charts = tuple(order)
+        shown_ids = {data.id for data in order}
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(rows)
         self.styles.grid_rows = " ".join(
             "1fr" if min_lines == tallest else str(min_lines) for min_lines in rows
         )
-        for chart_id in [chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown]:
+        for chart_id in [
+            chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown_ids
+        ]:
             self._charts.pop(chart_id).remove()
         for data in order:
             if data.id not in self._charts:
                 chart = self._charts[data.id] = LineChart(data.spec)
                 self.mount(chart)
         for chart_id, chart in self._charts.items():
-            chart.display = chart_id in shown
-        for position, data in enumerate(order):
+            chart.display = chart_id in shown_ids
+        for index, data in enumerate(order):
             chart = self._charts[data.id]
             if not self._may_skip_update(data, at_s):
                 chart.show(data.series, data.spec)
-            spare = 0 if position or self.arrangement == "lines" else columns * len(rows) - len(order)
-            chart.styles.column_span = spare + 1
+            spare_columns = 0 if index or self.arrangement == "lines" else columns * len(rows) - len(order)
+            chart.styles.column_span = spare_columns + 1
         self._reorder_children([self._charts[data.id] for data in order])
 
     def _reorder_children(self, charts: Sequence[LineChart]) -> None:
-        # a grid that is closing does not mount new charts
+        # when the grid is closing, new charts are not mounted
         charts = [chart for chart in charts if chart.parent is self]
         present = [child for child in self.children if child in charts]
         if present != charts:

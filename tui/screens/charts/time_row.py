@@ -1,4 +1,4 @@
-"""The row for the time axis of a screen: lengths to choose from, and a map of the whole run."""
+"""The time row above charts: lengths of the time range to choose from, and a map of the whole run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widget import Widget
 
-from tui.screens.charts.view import ChartView, drawing_words, lengths_of, range_words
+from tui.screens.charts.view import ChartView, drawing_notes, range_text, shorter_lengths
 from tui.widgets.charts.spec import Mark
 from tui.widgets.charts.ticks import Window, XAxis, position_label
 from tui.widgets.tones import tone_styles
 
 GAP = "  "
-TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
+MARK_TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
+"""Display tones by the tones of marks; of two marks in one cell, the later tone of this list is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class TimeShown:
-    """Content of the row: ``first`` and ``last`` are the ends of the run, on the ``axis`` of the charts."""
+class TimeRowContent:
+    """Content of the row: ``first`` and ``last`` are the ends of the run, in the unit of ``axis``."""
 
     view: ChartView = field(default_factory=ChartView)
     first: float = 0.0
@@ -30,8 +31,8 @@ class TimeShown:
     marks: tuple[Mark, ...] = ()
     sign: str = "⇄"
     """Sign before the readout's time; the default means that charts and log show the same time."""
-    words: tuple[str, ...] = ()
-    """Other notes on the charts."""
+    notes: tuple[str, ...] = ()
+    """Notes on how the charts are drawn."""
 
 
 class TimeRow(Widget):
@@ -48,7 +49,7 @@ class TimeRow(Widget):
     """
     COMPONENT_CLASSES = {"time-row--active"}
 
-    shown: var[TimeShown] = var(TimeShown())
+    content: var[TimeRowContent] = var(TimeRowContent())
 
     @dataclass
     class Chosen(Message):
@@ -58,42 +59,48 @@ class TimeRow(Widget):
 
     _painted: Text | None = None
 
-    def watch_shown(self) -> None:
-        """Repaint only if the text changed: the end of a live run moves every second, rarely by a cell."""
+    def watch_content(self) -> None:
+        """Repaint only if the text changed: a live run grows every second, but its end rarely by a cell."""
         if self._row_text() != self._painted:
             self.refresh()
 
-    def _lengths(self) -> tuple[Text, list[tuple[int, int, Window]]]:
-        """Return the text of the lengths, and the cells of each; only the chosen one if space is scarce."""
-        active = self.get_component_rich_style("time-row--active", partial=True)
-        view, text = self.shown.view, Text(no_wrap=True, end="")
-        lengths = lengths_of(self.shown.last - self.shown.first, self.shown.axis)
+    def _range_lengths(self) -> tuple[Text, list[tuple[int, int, Window]]]:
+        """Return the text of the range lengths; also the half-open range of cells, and the window, of each.
+
+        Without space for all lengths, return only the chosen length.
+        """
+        active_style = self.get_component_rich_style("time-row--active", partial=True)
+        view, text = self.content.view, Text(no_wrap=True, end="")
+        lengths = shorter_lengths(self.content.last - self.content.first, self.content.axis)
         windows = [Window(), *map(Window, lengths)]
         if view.window not in windows:
             windows.insert(0, view.window)
-        texts = [range_words(window, self.shown.axis) for window in windows]
-        if sum(len(words) + len(GAP) for words in texts) + 16 > self.size.width:  # minimum width of the map
+        texts = [range_text(window, self.content.axis) for window in windows]
+        map_cells = self.size.width - sum(len(words) + len(GAP) for words in texts)
+        if map_cells < 16:
             windows = [view.window]
-        edges = []
+        clickable_ranges = []
         for window in windows:
             start = text.cell_len
-            text.append(range_words(window, self.shown.axis), active if window == view.window else "")
-            edges.append((start, text.cell_len, window))
+            text.append(range_text(window, self.content.axis), active_style if window == view.window else "")
+            clickable_ranges.append((start, text.cell_len, window))
             text.append(GAP)
-        return text, edges
+        return text, clickable_ranges
 
     def _map_cells(self) -> tuple[int, int]:
         """Return the first cell of the map, and its width."""
-        before = self._lengths()[0].cell_len
-        return before, max(0, self.size.width - before - self._readout().cell_len)
+        first_cell = self._range_lengths()[0].cell_len
+        return first_cell, max(0, self.size.width - first_cell - self._readout().cell_len)
 
     def _readout(self) -> Text:
         """Return the time of the readout and the notes on the charts."""
-        shown, tones = self.shown, tone_styles(self.app)
+        content, tones = self.content, tone_styles(self.app)
         text = Text(no_wrap=True, end="")
-        if shown.view.cursor is not None:
-            text.append(f"{GAP}{shown.sign} {position_label(shown.view.cursor, shown.axis)}", tones["accent"])
-        words = " · ".join((*shown.words, *drawing_words(shown.view)))
+        if content.view.cursor is not None:
+            text.append(
+                f"{GAP}{content.sign} {position_label(content.view.cursor, content.axis)}", tones["accent"]
+            )
+        words = " · ".join((*content.notes, *drawing_notes(content.view)))
         return text.append(f"{GAP}{words}") if words else text
 
     def render(self) -> Text:
@@ -101,33 +108,36 @@ class TimeRow(Widget):
         return self._painted
 
     def _row_text(self) -> Text:
-        shown, tones, (_, cells) = self.shown, tone_styles(self.app), self._map_cells()
-        line = self._lengths()[0]
-        start, end = shown.view.window.bounds(shown.first, shown.last)
+        content, tones, (_, cells) = self.content, tone_styles(self.app), self._map_cells()
+        line = self._range_lengths()[0]
+        start, end = content.view.window.bounds(content.first, content.last)
         first, last = self._cell(start, cells), self._cell(end, cells)
-        inside = ("─", "muted") if shown.view.window.span is None else ("━", "bar")
+        inside = ("─", "muted") if content.view.window.span is None else ("━", "bar")
         row = [inside if first <= cell <= last else ("─", "faint") for cell in range(cells)]
-        for mark in sorted(shown.marks, key=lambda mark: list(TONES).index(mark.tone)):
-            if cells and shown.first <= mark.at <= shown.last:
-                row[self._cell(mark.at, cells)] = (mark.sign, TONES[mark.tone])
-        if cells and shown.view.cursor is not None:
-            row[self._cell(shown.view.cursor, cells)] = ("┃", "accent")
+        for mark in sorted(content.marks, key=lambda mark: list(MARK_TONES).index(mark.tone)):
+            if cells and content.first <= mark.at <= content.last:
+                row[self._cell(mark.at, cells)] = (mark.sign, MARK_TONES[mark.tone])
+        if cells and content.view.cursor is not None:
+            row[self._cell(content.view.cursor, cells)] = ("┃", "accent")
         for sign, tone in row:
             line.append(sign, tones[tone])
         return line.append_text(self._readout())
 
-    def _cell(self, at: float, cells: int) -> int:
-        shown = self.shown
-        part = (at - shown.first) / max(shown.last - shown.first, 1e-9)
-        return max(0, min(round(part * (cells - 1)), cells - 1))
+    def _cell(self, x: float, cells: int) -> int:
+        """Return the cell of the map for a position on the axis."""
+        content = self.content
+        fraction = (x - content.first) / max(content.last - content.first, 1e-9)
+        return max(0, min(round(fraction * (cells - 1)), cells - 1))
 
     def on_click(self, event: events.Click) -> None:
-        x = event.x - self.styles.padding.left
-        for start, end, window in self._lengths()[1]:
-            if start <= x < end:
+        cell = event.x - self.styles.padding.left
+        for start, end, window in self._range_lengths()[1]:
+            if start <= cell < end:
                 self.post_message(self.Chosen(window))
-        before, cells = self._map_cells()
-        shown = self.shown
-        if before <= x < before + cells:
-            at = shown.first + (x - before) / max(1, cells - 1) * (shown.last - shown.first)
-            self.post_message(self.Chosen(shown.view.window.around(at, shown.first, shown.last)))
+        first_cell, cells = self._map_cells()
+        content = self.content
+        if first_cell <= cell < first_cell + cells:
+            position = content.first + (cell - first_cell) / max(1, cells - 1) * (
+                content.last - content.first
+            )
+            self.post_message(self.Chosen(content.view.window.around(position, content.first, content.last)))

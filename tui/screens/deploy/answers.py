@@ -1,4 +1,4 @@
-"""Answer widgets, one per kind of question: each shows options and default, and posts the answer."""
+"""Widgets that ask a question, one per kind: they show options and default, and post the answer."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ class CheckboxList(ChoiceList):
         """The user has finished marking."""
 
     def __init__(self, options: Sequence[Option], marked: Collection[str]) -> None:
-        self._options_shown = tuple(options)
+        self._question_options = tuple(options)
         self._marked = set(marked)
         self.is_changed = False
         """True if the user has marked or unmarked an option."""
-        super().__init__(*map(self._row, self._options_shown))
+        super().__init__(*map(self._row, self._question_options))
 
     @property
     def marked(self) -> tuple[str, ...]:
-        return tuple(option.value for option in self._options_shown if option.value in self._marked)
+        return tuple(option.value for option in self._question_options if option.value in self._marked)
 
     def answer(self) -> tuple[str, ...]:
-        """Return the marked values; with none, mark and return the one under the cursor."""
+        """Return the marked values; if none is marked, mark and return the value under the cursor."""
         if not self._marked:
             self.action_mark()
         return self.marked
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
-        """Update the texts of the options; return False if the options differ, so that the caller asks again.
+        """Update the texts of the options; return False if other options are needed, and thus a new list.
 
-        Marks that the user has changed are kept; others follow the proposal.
+        If the user has not changed any mark, mark the proposed options.
         """
-        self._options_shown = tuple(options)
+        self._question_options = tuple(options)
         if not self.is_changed:
             self._marked = set(proposed)
         return _replace_prompts(self, list(map(self._row, options)))
 
     def _row(self, option: Option) -> ListOption:
         sign = " " if option.disabled_reason else "☑" if option.value in self._marked else "☐"
-        text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._options_shown)))
+        text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._question_options)))
         return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
 
     def action_mark(self) -> None:
-        option = None if self.highlighted is None else self._options_shown[self.highlighted]
+        option = None if self.highlighted is None else self._question_options[self.highlighted]
         if option is None or option.disabled_reason:
             return
         self.is_changed = True
@@ -133,21 +133,21 @@ class QuestionPane(Vertical):
         return False
 
     def revise(self, question: Question) -> bool:
-        """Update the options of the same question; return False if it must be asked again."""
-        before, self.question = self.question, question
-        if question.id != before.id:
+        """Update the options if it is the same question; return False if a new pane is needed."""
+        previous, self.question = self.question, question
+        if question.id != previous.id:
             return False
-        if (question.default, question.options) == (before.default, before.options):
+        if (question.default, question.options) == (previous.default, previous.options):
             return True
         if isinstance(self._field, CheckboxList):
             return self._field.revise(question.options, _string_values(question.proposal))
-        return isinstance(self._field, ChoiceList) and _replace_prompts(self._field, _rows(question))
+        return isinstance(self._field, ChoiceList) and _replace_prompts(self._field, _option_rows(question))
 
     def on_mount(self) -> None:
         self._field.focus()
 
     def on_show(self) -> None:
-        # A field loses the focus when it handles ``Hide``, perhaps after it is shown again.
+        # The field may handle an earlier ``Hide`` only now, and lose the focus: focus it after that.
         self._field.call_later(self._field.focus)
 
     def action_options(self) -> None:
@@ -185,18 +185,18 @@ class QuestionPane(Vertical):
 
 def _choice_list(question: Question) -> ChoiceList:
     """Return the list of options; in the review, the answers come first, then the actions."""
-    rows = _rows(question)
-    answers = sum(option.value.startswith(CHANGE) for option in question.options)
-    choices = ChoiceList(*rows[:answers], *([None] if answers else []), *rows[answers:])
+    rows = _option_rows(question)
+    answer_count = sum(option.value.startswith(CHANGE) for option in question.options)
+    choices = ChoiceList(*rows[:answer_count], *([None] if answer_count else []), *rows[answer_count:])
     values = [row.id for row in rows]
     if question.kind == "review":
-        choices.highlighted = answers + [row.disabled for row in rows[answers:]].index(False)
+        choices.highlighted = answer_count + [row.disabled for row in rows[answer_count:]].index(False)
     elif str(question.proposal) in values:
         choices.highlighted = values.index(str(question.proposal))
     return choices
 
 
-def _rows(question: Question) -> list[ListOption]:
+def _option_rows(question: Question) -> list[ListOption]:
     answers = [option for option in question.options if option.value.startswith(CHANGE)]
     actions = [option for option in question.options if not option.value.startswith(CHANGE)]
     widths = column_widths(actions)
@@ -209,14 +209,16 @@ def _rows(question: Question) -> list[ListOption]:
     ]
 
 
-def _replace_prompts(page: OptionList, options: Sequence[ListOption]) -> bool:
-    """Update the texts, keeping the cursor; return False if other options exist or are enabled."""
-    if [(each.id, each.disabled) for each in page.options] != [(each.id, each.disabled) for each in options]:
+def _replace_prompts(option_list: OptionList, new_rows: Sequence[ListOption]) -> bool:
+    """Update the texts of a list, keeping its cursor; return False if its options or their states differ."""
+    if [(row.id, row.disabled) for row in option_list.options] != [
+        (row.id, row.disabled) for row in new_rows
+    ]:
         return False
-    for index, option in enumerate(options):
-        page.replace_option_prompt_at_index(index, option.prompt)
-    page._update_lines()  # Textual keeps the height and the scroll bar of the old texts
-    page.refresh(layout=True)
+    for index, row in enumerate(new_rows):
+        option_list.replace_option_prompt_at_index(index, row.prompt)
+    option_list._update_lines()  # Textual keeps the height and the scroll bar of the old texts
+    option_list.refresh(layout=True)
     return True
 
 
@@ -235,7 +237,7 @@ def column_widths(options: Sequence[Option]) -> list[int]:
 
 
 def option_text(option: Option, widths: Sequence[int]) -> Text:
-    """Return label and facts, or why it is disabled: in full, because it cannot be selected to read more."""
+    """Return label and facts of an option, or why it is disabled, in full."""
     text = Text(option.label)
     if option.disabled_reason:
         # Lines of 44 cells fit beside the list of questions at 80 columns.

@@ -52,7 +52,7 @@ DEPLOYMENT_STAGES = ("BUILDING", "DEPLOYING", "LOADING_MODEL", "ACTIVE")
 
 
 class DeploymentPane(Vertical):
-    """Status, instructions, and the deployment's log."""
+    """The status of a deployment, how to call the model, and the deployment's log."""
 
     DEFAULT_CSS = """
     DeploymentPane {
@@ -65,6 +65,7 @@ class DeploymentPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.to_copy = ""
+        """The command or config that the copy action copies."""
         self._shown_lines = 0
 
     def compose(self) -> ComposeResult:
@@ -92,9 +93,13 @@ class DeploymentPane(Vertical):
         else:
             head.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
             self._append_status(head, snapshot.update)
-            start = startup_text(snapshot.startups)
-            later = snapshot.show_again  # a command, because no page leads back here
-            for line in (f"last start {start}" if start else "", result.link, later and f"later: {later}"):
+            startup = startup_text(snapshot.startups)
+            later_command = snapshot.show_again  # a command, because no page leads back here
+            for line in (
+                f"last start {startup}" if startup else "",
+                result.link,
+                later_command and f"later: {later_command}",
+            ):
                 if line:
                     head.append(f"\n{sanitize(line)}", tones["muted"])
         if snapshot.pending:
@@ -105,9 +110,9 @@ class DeploymentPane(Vertical):
             head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
         if snapshot.calls is not None:
             self.to_copy = snapshot.calls.curl
-            lead = f"Call the model ({key_on(self, 'deploy.copy')} copies the command):\n\n"
+            heading = f"Call the model ({key_on(self, 'deploy.copy')} copies the command):\n\n"
             text.append(
-                "On Baseten, you would call:\n\n" if snapshot.serves_nothing else lead, tones["strong"]
+                "On Baseten, you would call:\n\n" if snapshot.serves_nothing else heading, tones["strong"]
             )
             text.append("\n\n".join(map(sanitize_multiline, (snapshot.calls.curl, snapshot.calls.python))))
         if snapshot.sent.written_to is not None:
@@ -117,17 +122,17 @@ class DeploymentPane(Vertical):
         self.query_one("#follow-text").display = bool(text)
 
     def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append the stages of a deployment and mark the current one; append any other status by its name."""
+        """Append all stages with the current stage marked, or the name of a status that is no stage."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:
             head.append("production  ", tones["key"])
         if status in DEPLOYMENT_STAGES:
-            current = DEPLOYMENT_STAGES.index(status)
-            for position, stage in enumerate(DEPLOYMENT_STAGES):
-                is_done = position < current or status == DEPLOYMENT_STAGES[-1]
+            current_index = DEPLOYMENT_STAGES.index(status)
+            for index, stage in enumerate(DEPLOYMENT_STAGES):
+                is_done = index < current_index or status == DEPLOYMENT_STAGES[-1]
                 sign, tone = ("✓", "good") if is_done else ("·", "muted")
-                if position == current and not is_done:
+                if index == current_index and not is_done:
                     sign, tone = "●", "key"
                 head.append(f"{sign} {status_word(stage)}  ", tones[tone])
         else:
@@ -135,17 +140,18 @@ class DeploymentPane(Vertical):
             head.append(f"{sign} {sanitize(status)}", tones[status_tone(status)])
 
 
-WAITING = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
+WAITING_TEXTS = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
+"""Texts shown in place of the form, by stage."""
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
-"""File names of the forms of the config, which select the syntax highlighting."""
+"""File names by format of the config, which select the syntax highlighting."""
 QUESTION = "question"
-"""Key in the style metadata of an event: the id of the question in the list it happened on."""
-TALL_LINES = 32
-"""Minimum height at which the review shows the config below the answers by default."""
+"""Key of style metadata: the id of the question that is clicked in the list of questions."""
+MIN_LINES_WITH_CONFIG = 32
+"""Minimum height of a terminal on which the review shows the config without being asked."""
 
 
 class DeployScreen(Recolored, AppScreen):
-    """Deploy form; its questions and rules are shared with the terminal."""
+    """Asks the questions of a deploy form, then follows the deployment."""
 
     CSS_PATH = "deploy.tcss"
     SCOPES = (Scope.DEPLOY,)
@@ -153,15 +159,15 @@ class DeployScreen(Recolored, AppScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 
     snapshot: var[DeploySnapshot] = var(DeploySnapshot(), init=False)
-    config_form: var[str] = var("", init=False)
-    """The form of the config that the user chose: a key of ``Review.forms``; empty for none."""
+    config_format: var[str] = var("", init=False)
+    """The format of the config that the user chose, a key of ``Review.config_texts``; empty for none."""
 
     def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
         super().__init__(feed_with)
         self._remote_name = remote_name
         self._pane: QuestionPane | None = None
         self._refusal = ""
-        """Why the last answer was refused; shown until the next answer, whatever else is updated."""
+        """Why the last answer was refused; shown until the next answer."""
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="asking"):
@@ -192,11 +198,11 @@ class DeployScreen(Recolored, AppScreen):
         is_shown_again = stage == "asking" and not self.has_class("-asking")
         stages = ("loading", "asking", "working", "tried", "following")
         self.update_classes({f"-{name}": name == stage for name in stages})
-        waiting = WAITING.get(stage, "")
+        waiting_text = WAITING_TEXTS.get(stage, "")
         if stage == "loading" and snapshot.error:
-            again = f"Retrying automatically; press {self.key_for('screen.refresh')} to retry now."
-            waiting += f"\n\n✗ {sanitize(snapshot.error)}\n{again}"
-        self.query_one("#waiting", WrappedText).update(waiting)
+            retry_hint = f"Retrying automatically; press {self.key_for('screen.refresh')} to retry now."
+            waiting_text += f"\n\n✗ {sanitize(snapshot.error)}\n{retry_hint}"
+        self.query_one("#waiting", WrappedText).update(waiting_text)
         self.refresh_bindings()
         self._show_header(snapshot)
         if stage == "asking":
@@ -207,7 +213,7 @@ class DeployScreen(Recolored, AppScreen):
             self.call_after_refresh(self._pane.on_show)
         self.query_one(DeploymentPane).show(snapshot)
 
-    def watch_config_form(self) -> None:
+    def watch_config_format(self) -> None:
         self._show_review(self.snapshot.form)
 
     def on_resize(self) -> None:
@@ -217,9 +223,18 @@ class DeployScreen(Recolored, AppScreen):
         form = snapshot.form
         subject, facts = sanitize(form.model_name), list[list[tuple[str, str]]]()
         if snapshot.stage == "asking":
-            number, total = form.position
+            question_number, question_count = form.position
             subject = f"of {sanitize(form.job.name or form.job.id)}" if form.job is not None else ""
-            facts = [[("review" if number == total else f"step {number} of {total}", "plain")]]
+            facts = [
+                [
+                    (
+                        "review"
+                        if question_number == question_count
+                        else f"step {question_number} of {question_count}",
+                        "plain",
+                    )
+                ]
+            ]
         self.set_header("Deploy checkpoints", subject, [*facts, [(f"on {self._remote_name}", "muted")]])
 
     def _show_question(self, form: DeployForm) -> None:
@@ -227,27 +242,27 @@ class DeployScreen(Recolored, AppScreen):
         self.query_one("#steps", WrappedText).update(self._question_list(form))
         self.query_one("#question", WrappedText).update(question.text)
         remark = self.query_one("#remark", WrappedText)
-        # for pairs, the hint of the field shows it
+        # for pairs, the hint below the field shows the remark
         remark.display = bool(question.remark) and question.kind != "pairs"
         remark.update(question.remark)
         self.set_class(question.id == REVIEW, "-review")
-        self.unhint(
+        self.hide_hints(
             next=question.kind != "pairs", previous=not form.can_go_back
         )  # elsewhere, enter continues
         self.labels = {"back": "review"} if self._was_reviewed else {}
         if self._pane is None or not self._pane.revise(question):
-            # Not awaited in a worker: its cancellation would cancel the tasks of the removed widgets, and so
-            # the app's, which awaits them, too.
+            # not awaited in a worker: canceling it would also cancel the tasks of the removed widgets,
+            # and so the task of the app, which awaits them
             self._pane, self._refusal = QuestionPane(question), ""
             box = self.query_one("#answer", Vertical)
             box.remove_children()
             box.mount(self._pane)
         if question.id != REVIEW:
-            self.config_form = ""
+            self.config_format = ""
         self._show_review(form)
 
     def _question_list(self, form: DeployForm) -> Text:
-        """List every question with its answer below; mark the current one by a sign, not only by color."""
+        """List all questions, each with its answer below; signs, not only colors, show which is current."""
         tones = tone_styles(self.app)
         lines: list[Text] = []
         for question in form.questions:
@@ -284,22 +299,22 @@ class DeployScreen(Recolored, AppScreen):
         self.query_one("#desk").anchor(line.display)  # keeps the problem visible on low terminals
 
     @property
-    def _shown_form(self) -> str:
-        """The form of the config below the answers; on a low terminal, only one that the user chose."""
-        return self.config_form or ("python" if self.size.height >= TALL_LINES else "")
+    def _shown_format(self) -> str:
+        """The format of the config below the answers; on a low terminal, only if the user chose one."""
+        return self.config_format or ("python" if self.size.height >= MIN_LINES_WITH_CONFIG else "")
 
     def _show_review(self, form: DeployForm) -> None:
         review = None if form.problems else form.review
-        config_text = review.config_texts[self._shown_form] if review and self._shown_form else ""
+        config_text = review.config_texts[self._shown_format] if review and self._shown_format else ""
         panel = self.query_one("#made-pane", TextPanel)
         panel.display = bool(config_text)
         self.set_class(bool(config_text), "-config")
-        name = FILE_NAMES.get(self._shown_form, "config.yaml")
-        panel.set_lines(text_lines(config_text, name, tone_styles(self.app)), keep_place=True)
+        file_name = FILE_NAMES.get(self._shown_format, "config.yaml")
+        panel.set_lines(text_lines(config_text, file_name, tone_styles(self.app)), keep_place=True)
         findings = self.query_one("#findings", WrappedText)
-        shown = review.findings if review and form.current == REVIEW else ()
-        findings.display = bool(shown)
-        findings.update(Text("\n").join(map(self._finding_line, shown)))
+        shown_findings = review.findings if review and form.current == REVIEW else ()
+        findings.display = bool(shown_findings)
+        findings.update(Text("\n").join(map(self._finding_line, shown_findings)))
 
     def _finding_line(self, finding: Finding) -> Text:
         signs = {"error": ("✗", "bad"), "warning": ("▲", "warn")}
@@ -313,7 +328,7 @@ class DeployScreen(Recolored, AppScreen):
     def _answered(self, message: QuestionPane.Answered) -> None:
         form = self.snapshot.form
         if self.snapshot.stage != "asking" or form.current != message.question_id:
-            return  # a second enter, typed before the first one was processed
+            return  # a second Enter, typed before the first was processed
         if problem := form.question.problem(message.answer):
             self._refuse(form, problem)
         elif form.current == REVIEW:
@@ -334,15 +349,18 @@ class DeployScreen(Recolored, AppScreen):
         elif action == LEAVE:
             self._leave()
         elif action == SHOW:
-            forms = list(review.config_texts)
-            position = forms.index(self._shown_form) + 1 if self._shown_form else 0
-            self.config_form = forms[position % len(forms)]
+            formats = list(review.config_texts)
+            next_index = formats.index(self._shown_format) + 1 if self._shown_format else 0
+            self.config_format = formats[next_index % len(formats)]
         elif action.startswith(SAVE):
-            name = action.removeprefix(SAVE)
-            of_job = f"{form.answers.job_id or 'checkpoints'}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
-            is_python = name == "python"
+            config_format = action.removeprefix(SAVE)
+            name_suffix = f"{form.answers.job_id or 'checkpoints'}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+            is_python = config_format == "python"
             self._feed.save(
-                name, Path(f"deploy_{of_job}.py" if is_python else f"{name}_{of_job}/config.yaml")
+                config_format,
+                Path(
+                    f"deploy_{name_suffix}.py" if is_python else f"{config_format}_{name_suffix}/config.yaml"
+                ),
             )
         elif action == DRY_RUN:
             run_in_background(self, partial(self._feed.deploy, dry_run=True), "dry run", group="deploy")
@@ -372,14 +390,14 @@ class DeployScreen(Recolored, AppScreen):
             return self.snapshot.stage in ("tried", "asking")
         return True
 
-    def action_change(self, name: str) -> None:
-        verb = VERBS[name]
+    def action_change(self, verb_name: str) -> None:
+        verb = VERBS[verb_name]
         change = self._feed.change_of(verb)
         if change is not None:
-            question = ConfirmScreen(change.question, verb.consequence, name.capitalize())
+            question = ConfirmScreen(change.question, verb.consequence, verb_name.capitalize())
             self.confirm(question, lambda: self._change_deployment(verb))
 
-    # Exclusive: cancels the worker that follows the deployment, which the feed follows again afterwards.
+    # exclusive: cancels the worker that follows the deployment; the feed follows it again after the change
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
     async def _change_deployment(self, verb: DeploymentVerb) -> None:
         await self._feed.change_deployment(verb)
@@ -391,8 +409,8 @@ class DeployScreen(Recolored, AppScreen):
     def action_previous(self) -> None:
         form = self._feed.form
         if self.snapshot.stage == "asking" and not form.can_go_back:
-            where = "returns to the review" if self._was_reviewed else "leaves"
-            self.notify(f"No earlier step can be changed; {self.key_for('screen.back')} {where}.")
+            back_effect = "returns to the review" if self._was_reviewed else "leaves"
+            self.notify(f"No earlier step can be changed; {self.key_for('screen.back')} {back_effect}.")
         elif self.snapshot.stage == "asking":
             self._feed.show(form.back())
         elif self.snapshot.stage == "tried":
@@ -403,12 +421,12 @@ class DeployScreen(Recolored, AppScreen):
 
     def action_copy(self) -> None:
         form = self.snapshot.form
-        text, name = self.query_one(DeploymentPane).to_copy, "call"
+        text, noun = self.query_one(DeploymentPane).to_copy, "call"
         if self.snapshot.stage == "asking" and form.current == REVIEW:
-            name = self._shown_form or "python"
-            text = form.review.config_texts[name]
+            noun = self._shown_format or "python"
+            text = form.review.config_texts[noun]
         if text:
-            self.post_message(CopyRequested(text, name, lines=True))
+            self.post_message(CopyRequested(text, noun, lines=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.stage == "loading" and self.snapshot.error:
@@ -430,15 +448,15 @@ class DeployScreen(Recolored, AppScreen):
 
     @property
     def _was_reviewed(self) -> bool:
-        """True at a question that was opened from the review."""
+        """True if the current question was opened from the review."""
         form = self.snapshot.form
         return self.snapshot.stage == "asking" and form.current != REVIEW and form.is_complete
 
     @property
     def unsaved(self) -> str:
-        """Warns of lost answers, until a deployment has started: that continues on the server."""
-        is_open = self.snapshot.stage != "following" and self.snapshot.form.confirmed_ids
-        return "Your answers will be lost." if is_open else ""
+        """Warning about lost answers; empty once a deployment has started, which continues on the server."""
+        has_answers = self.snapshot.stage != "following" and self.snapshot.form.confirmed_ids
+        return "Your answers will be lost." if has_answers else ""
 
     def _leave(self) -> None:
         if self.snapshot.pending:
@@ -452,13 +470,13 @@ class DeployScreen(Recolored, AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class DeployPage(Page):
-    """The deploy form, for checkpoints of a job, or of any job if none is given."""
+    """The deploy form for checkpoints of a job; without a job, the form first asks for one."""
 
     changes_server = True
 
     job: TrainingJob | None
     checkpoints: tuple[str, ...] = ()
-    """Names of the checkpoints; if empty, the best one is proposed."""
+    """Names of the checkpoints; if empty, the form proposes the best checkpoint."""
     run: RunSnapshot | None = None
     """The newest snapshot of the job's run, if any."""
 

@@ -28,7 +28,7 @@ from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import Line, TextPanel
 from tui.widgets.tones import Recolored, tone_styles
 
-LONGEST_VALUE_CELLS = 300
+MAX_VALUE_CELLS = 300
 ADAPTER_FACTS = (
     ("r", "rank r"),
     ("lora_alpha", "alpha"),
@@ -43,12 +43,12 @@ _LABEL_CELLS = 15
 
 
 def preview_lines(
-    preview: FilePreview, tones: Mapping[str, Style], *, again: str, download: str
+    preview: FilePreview, tones: Mapping[str, Style], *, retry_key: str, download_key: str
 ) -> list[Line]:
     """Return the lines of a preview.
 
-    Highlighting a long text is slow, so call this outside of the event loop. ``again`` and ``download``
-    are the keys to retry and to download.
+    Highlighting a long text is slow, so call this outside of the event loop. ``retry_key`` and
+    ``download_key`` are named in hints.
     """
     if preview.error:
         return [
@@ -56,7 +56,7 @@ def preview_lines(
             "",
             sanitize(preview.error),
             "",
-            [(f"Press {again} to retry.", "muted")],
+            [(f"Press {retry_key} to retry.", "muted")],
         ]
     if preview.header is not None:
         return weights_lines(preview.header)
@@ -70,16 +70,18 @@ def preview_lines(
             lines += adapter_lines(preview.text)
         lines += text_lines(preview.text, preview.file.relative_file_name, tones)
         if preview.is_cut:
-            rest = (preview.file.size_bytes or 0) - preview.read_bytes
-            lines.append([(f"… {bytes_iec(rest)} more; {download} downloads the whole file", "muted")])
+            unread_bytes = (preview.file.size_bytes or 0) - preview.read_bytes
+            lines.append(
+                [(f"… {bytes_iec(unread_bytes)} more; {download_key} downloads the whole file", "muted")]
+            )
         return lines
     if preview.read_bytes:
-        return [*lines, [(f"Binary file; {download} downloads it", "muted")]]
+        return [*lines, [(f"Binary file; {download_key} downloads it", "muted")]]
     return [*lines, [("The file is empty.", "muted")]]
 
 
 def _fact(label: str, value: str) -> Line:
-    return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), LONGEST_VALUE_CELLS), "plain")]
+    return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), MAX_VALUE_CELLS), "plain")]
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
@@ -94,7 +96,7 @@ def weights_lines(header: SafetensorsHeader) -> list[Line]:
         _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
     lines += [_fact(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
-    names = [clip(sanitize(tensor.name), LONGEST_VALUE_CELLS) for tensor in header.tensors]
+    names = [clip(sanitize(tensor.name), MAX_VALUE_CELLS) for tensor in header.tensors]
     name_cells = max(map(cell_width, ["tensor", *names]))
     lines += ["", [(f"{'tensor':<{name_cells}} {'type':<6} {'size':>9}  shape", "muted")]]
     lines += [
@@ -128,7 +130,7 @@ def _value_text(value: Any) -> str:
 
 
 def state_lines(state: TrainerState) -> list[Line]:
-    of_all = f" of {count(state.max_steps)}" if state.max_steps else ""
+    total_text = f" of {count(state.max_steps)}" if state.max_steps else ""
     numbers = {
         "epoch": state.epoch,
         "loss": state.last("loss"),
@@ -137,7 +139,7 @@ def state_lines(state: TrainerState) -> list[Line]:
         "best metric": state.best_metric,
     }
     return [
-        _fact("step", f"{count(state.global_step)}{of_all}"),
+        _fact("step", f"{count(state.global_step)}{total_text}"),
         *(_fact(label, number(value)) for label, value in numbers.items() if value is not None),
         *([_fact("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
     ]
@@ -157,83 +159,83 @@ class PreviewPane(Recolored, Vertical):
         self._read_preview = read_preview
         self._now_s = now_s
         self._previews: dict[tuple[int, str], tuple[FilePreview, list[Line]]] = {}
-        self._shown: CheckpointFile | None = None
+        self._shown_file: CheckpointFile | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="preview-head")
         yield TextPanel(id="preview-lines")
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         self._previews.clear()
-        self._shown = None
+        self._shown_file = None
 
     def show_nothing(self) -> None:
-        self._stop()
+        self._cancel_reading()
         self._show([], [])
 
-    def show_directory(self, name: str, files: int, size_bytes: int, newest_s: float | None) -> None:
+    def show_directory(self, name: str, file_count: int, size_bytes: int, newest_s: float | None) -> None:
         """Show a directory's totals."""
-        self._stop()
-        lines: list[Line] = [[(f"{counted(files, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
+        self._cancel_reading()
+        lines: list[Line] = [[(f"{counted(file_count, 'file')}, {bytes_iec(size_bytes)}", "plain")]]
         if newest_s is not None:
             lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
-        into, fetch, below = (
+        open_key, download_key, expand_key = (
             key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
-        hint: Line = [(f"{into} opens, {fetch} downloads, {below} expands all", "muted")]
+        hint: Line = [(f"{open_key} opens, {download_key} downloads, {expand_key} expands all", "muted")]
         self._show([[(name + "/", "strong")]], [*lines, "", hint])
 
     def recolor(self) -> None:
-        """Render the file again with the colors of the new theme."""
-        file = self._shown
+        """Highlight the file again with the colors of the new theme."""
+        file = self._shown_file
         self._previews.clear()
-        self._stop()
+        self._cancel_reading()
         if file is not None:
             self.show_file(file)
 
     def show_file(self, file: CheckpointFile) -> None:
-        if file == self._shown:
+        if file == self._shown_file:
             return
-        self._stop()
-        self._shown = file
-        if _key(file) in self._previews:
-            preview, lines = self._previews[_key(file)]
-            self._show(self._head(file, preview), lines)
+        self._cancel_reading()
+        self._shown_file = file
+        if _file_id(file) in self._previews:
+            preview, lines = self._previews[_file_id(file)]
+            self._show(self._header_facts(file, preview), lines)
         else:
-            self._show(self._head(file, None), [[("reading…", "muted")]])
+            self._show(self._header_facts(file, None), [[("reading…", "muted")]])
             run_in_background(self, partial(self._read, file), "preview", exclusive=True)
 
-    def _stop(self) -> None:
-        self._shown = None
+    def _cancel_reading(self) -> None:
+        self._shown_file = None
         self.workers.cancel_group(self, "preview")
 
     async def _read(self, file: CheckpointFile) -> None:
-        await asyncio.sleep(0.15)  # a file that the cursor only passes is not read
-        again, download = key_on(self, "screen.refresh"), key_on(self, "files.download")
+        await asyncio.sleep(0.15)  # so that files that the cursor only passes are not read
+        retry_key, download_key = key_on(self, "screen.refresh"), key_on(self, "files.download")
         preview = await self._read_preview(file)
         lines = await asyncio.to_thread(
-            preview_lines, preview, tone_styles(self.app), again=again, download=download
+            preview_lines, preview, tone_styles(self.app), retry_key=retry_key, download_key=download_key
         )
-        self._show(self._head(file, preview), lines)
+        self._show(self._header_facts(file, preview), lines)
         if not preview.error:
             while len(self._previews) >= 64:
                 del self._previews[next(iter(self._previews))]
-            self._previews[_key(file)] = (preview, lines)
+            self._previews[_file_id(file)] = (preview, lines)
 
-    def _head(self, file: CheckpointFile, preview: FilePreview | None) -> list[list[Span]]:
+    def _header_facts(self, file: CheckpointFile, preview: FilePreview | None) -> list[list[Span]]:
         name = sanitize(file.relative_file_name.rpartition("/")[2] or file.relative_file_name)
-        head: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
+        facts: list[list[Span]] = [[(name, "strong")], [(bytes_iec(file.size_bytes), "plain")]]
         if preview is not None and 0 < preview.read_bytes < (file.size_bytes or 0):
-            head.append([(f"{bytes_iec(preview.read_bytes)} read", "muted")])
+            facts.append([(f"{bytes_iec(preview.read_bytes)} read", "muted")])
         written_s = epoch_s(file.last_modified)
         if written_s is not None:
-            head.append([(f"{age(self._now_s() - written_s)} ago", "muted")])
-        return head
+            facts.append([(f"{age(self._now_s() - written_s)} ago", "muted")])
+        return facts
 
-    def _show(self, head: list[list[Span]], lines: list[Line]) -> None:
-        self.query_one(StatusLine).set_facts(head)
+    def _show(self, facts: list[list[Span]], lines: list[Line]) -> None:
+        self.query_one(StatusLine).set_facts(facts)
         self.query_one(TextPanel).set_lines(lines)
 
 
-def _key(file: CheckpointFile) -> tuple[int, str]:
+def _file_id(file: CheckpointFile) -> tuple[int, str]:
     return file.node_rank, file.relative_file_name

@@ -1,4 +1,4 @@
-"""The files of a checkpoint by node, and a preview of each without downloading it."""
+"""The files of a checkpoint by node, and a preview of the selected file, which needs no download."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ class FilesScreen(TreeScreen):
         return self.snapshot.files or ()
 
     def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
-        """Return the files at nodes of the tree, which may be older than the list of files."""
+        """Return the files at nodes of the tree; skip directories, and files that are no longer listed."""
         files, tree = self._files, self.tree_view.file_tree
         indexes = sorted({tree.entry_indexes[node] for node in nodes}) if tree is not None else []
         return tuple(files[index] for index in indexes if 0 <= index < len(files))
 
     # Updates from the feed
 
-    def _show(self, before: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
-        """Distinguish loading, no files and an error; after an error, keep and mark the old files."""
-        if before is None or before.files is not snapshot.files:
+    def _show(self, previous: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
+        """Distinguish loading, no files and an error; after an error, keep the old files and mark them."""
+        if previous is None or previous.files is not snapshot.files:
             by_rank = len({file.node_rank for file in self._files}) > 1
             self.tree_view.set_entries(
                 checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
@@ -110,9 +110,9 @@ class FilesScreen(TreeScreen):
         ]
         facts += self.filter_facts()
         priority_count = len(facts)
-        marked = len(self.tree_view.marked)
-        if marked:
-            facts.append([(f"✓ {count(marked)} marked", "good")])
+        marked_count = len(self.tree_view.marked)
+        if marked_count:
+            facts.append([(f"✓ {count(marked_count)} marked", "good")])
         if priority_count == 1 and tree is not None:
             facts.append([(bytes_iec(tree.total_bytes), "strong")])
             facts.append([(counted(tree.file_count, "file"), "plain")])
@@ -161,8 +161,10 @@ class FilesScreen(TreeScreen):
         tree, node = self.tree_view.file_tree, self.tree_view.cursor_row
         if tree is None:
             return ()
-        tops = self.tree_view.marked or ({node} if node is not None else frozenset())
-        return self._files_of(below for top in tops for below in tree.files_below(top))
+        selected_nodes = self.tree_view.marked or ({node} if node is not None else frozenset())
+        return self._files_of(
+            node_below for selected_node in selected_nodes for node_below in tree.files_below(selected_node)
+        )
 
     # Actions
 
@@ -205,7 +207,7 @@ class FilesScreen(TreeScreen):
 
     def action_refresh(self) -> None:
         self._feed.refresh()
-        self._preview.forget()
+        self._preview.clear_cache()
         self._cursor_moved()
 
     def _leave_full_view(self) -> bool:

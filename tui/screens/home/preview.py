@@ -25,10 +25,10 @@ MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "in
 
 
 class JobPreviewPane(Horizontal):
-    """Shows what the row of a job holds; sends no requests."""
+    """Shows data that Home's row of a job already has; sends no requests."""
 
     _names = ("", "")
-    """The job and its project in the border."""
+    """Names of the job and its project, shown in the border."""
     _last_lines: Sequence[str] = ()
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -42,9 +42,9 @@ class JobPreviewPane(Horizontal):
                 panel.can_focus = False
                 yield panel
 
-    def show(self, row: JobRow, at: datetime, keys: Sequence[Span]) -> None:
-        """Show the row as of ``at``; ``keys`` are the shortcuts that fit the job's state."""
-        # setting a title repaints the whole pane, even if it is equal
+    def show(self, row: JobRow, now: datetime, keys: Sequence[Span]) -> None:
+        """Show a row as of the time ``now``; ``keys`` are the shortcuts that fit the job's state."""
+        # setting a title, even to the same text, repaints the whole pane
         if (row.name, row.project) != self._names:
             self._names = row.name, row.project
             # A str would be parsed as markup.
@@ -61,7 +61,7 @@ class JobPreviewPane(Horizontal):
                 if finding.since is not None
             )
             spec = ChartSpec(
-                title=f"{title}{_part(row)}",
+                title=f"{title}{_coverage_note(row)}",
                 start=values.times[0],
                 end=max(values.times[0] + 1, values.times[-1], *(mark.at for mark in marks)),
                 unit=number,
@@ -69,7 +69,7 @@ class JobPreviewPane(Horizontal):
                 marks=marks,
             )
             chart.show((values,), spec)
-        lines = [*_problems(row, at), keys]
+        lines = [*_status_lines(row, now), keys]
         if lines != self._text.lines:
             self._text.set_lines(lines)
         self._last_lines = row.preview.last_lines
@@ -77,37 +77,38 @@ class JobPreviewPane(Horizontal):
 
     def _show_log(self) -> None:
         """Show the newest log lines that fit without being cut."""
-        cells, rows = self._log.scrollable_content_region.size
+        cells, free_rows = self._log.scrollable_content_region.size
         if not cells or not self._log.is_attached:  # before the layout, or after the pane was closed
             return
         lines: list[Sequence[Span]] = []
         for line in reversed(self._last_lines):
-            rows -= len(break_line(line, cells, hanging_indent(line, cells)))
-            if rows < 0 and lines:
+            free_rows -= len(break_line(line, cells, hanging_indent(line, cells)))
+            if free_rows < 0 and lines:
                 break
             lines.insert(0, [(line, "muted")])
         if lines != self._log.lines:
             self._log.set_lines(lines)
 
 
-def _part(row: JobRow) -> str:
-    """Return a note if the curve covers only the end of the run: logs are read from their end."""
+def _coverage_note(row: JobRow) -> str:
+    """Return a note if the curve covers only the end of the run, because logs are read backwards."""
     return "" if row.preview.log_read else ", still reading" if row.running else ", end of run"
 
 
-def _problems(row: JobRow, at: datetime) -> list[Sequence[Span]]:
-    """Return the findings, since when, and their cost; without any, the row's note, progress or status."""
+def _status_lines(row: JobRow, now: datetime) -> list[Sequence[Span]]:
+    """Return the findings with their start and cost; without findings, the row's note, progress or status."""
     lines: list[Sequence[Span]] = []
     for finding in row.findings:
         sign = (f"{SIGNS[finding.severity]} ", TONES[finding.severity])
-        since = f", since {compact_time(finding.since, at, HOUR_AND_MINUTE)}" if finding.since else ""
+        since = f", since {compact_time(finding.since, now, HOUR_AND_MINUTE)}" if finding.since else ""
         lines.append([sign, (sanitize(finding.text), "plain"), (since, "muted")])
     if row.lost_usd >= 1:
         rate = f", {money(row.wasted_usd_per_hour)} an hour"
-        lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])  # cents would flicker
+        # without cents, which would change at every update
+        lines.append([(f"  ≈${row.lost_usd:,.0f} lost so far{rate}", "strong")])
     if not row.findings:
-        status = "reading the log…" if row.running and not row.judged else row.status.word
-        words = progress_words(row) if row.running else ""
-        about = sanitize(row.job.error_message or "") or row.note or words or status
-        lines.append([(about, "plain"), (f"  {row.saved}", "muted")])
+        status_text = "reading the log…" if row.running and not row.judged else row.status.word
+        progress_text = progress_words(row) if row.running else ""
+        description = sanitize(row.job.error_message or "") or row.note or progress_text or status_text
+        lines.append([(description, "plain"), (f"  {row.saved}", "muted")])
     return lines

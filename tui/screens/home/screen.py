@@ -1,4 +1,4 @@
-"""Home: projects next to jobs, running jobs first."""
+"""Home: projects beside jobs, running jobs first."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MAX_BOOKMARKS = 200
 
 
 class JobsPane(Vertical):
-    """Holds the list and the preview; reports resizes, also those by lines that appear around it."""
+    """Holds the list and the preview; posts ``Resized``, also if a line above the list appears."""
 
     class Resized(Message):
         pass
@@ -72,13 +72,13 @@ class JobsPane(Vertical):
 
 
 class HomeScreen(AppScreen):
-    """All jobs of the remote; ``feed_with`` creates the feed that keeps them fresh."""
+    """All jobs of the remote; ``feed_with`` creates the feed that polls them."""
 
     CSS_PATH = "home.tcss"
     AUTO_FOCUS = "#jobs"
     SCOPES = (Scope.HOME,)
     SHOWN_RESOURCES = frozenset({LISTS, LOG, METRICS})
-    SPARE_HINTS = frozenset({"deploy", "compare", "open_cache", "open_capacity"})
+    LOW_PRIORITY_HINTS = frozenset({"deploy", "compare", "open_cache", "open_capacity"})
     _feed: FleetFeed
     HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (70, "-narrow"), (140, "-wide")]
 
@@ -88,7 +88,7 @@ class HomeScreen(AppScreen):
     query_text: var[str] = var("", init=False)
     sort: var[Sort] = var(DEFAULT_SORT, init=False)
     bookmarks: var[tuple[str, ...]] = var((), init=False)
-    """Ids of the bookmarked jobs, the newest last; kept across starts."""
+    """Ids of the bookmarked jobs, the newest last; saved to disk."""
 
     def __init__(self, feed_with: MakeFeed, remote_label: str, memory: Memory | None = None) -> None:
         super().__init__(feed_with)
@@ -96,7 +96,7 @@ class HomeScreen(AppScreen):
         self._remote_label = remote_label
         self._query = Query()
         self._is_outdated = False
-        """True if the newest snapshot arrived while another screen covered this one."""
+        """True if the newest snapshot arrived while another screen covered Home."""
         self._preview: JobPreviewPane | None = None
         self._attention_index = -1
         self._columns = job_columns(lambda: self.snapshot, small_curve)
@@ -127,11 +127,11 @@ class HomeScreen(AppScreen):
         self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
 
     async def _start_reading(self) -> None:
-        """Start reading the jobs, and meanwhile mount the preview."""
+        """Start the feed, and meanwhile mount the preview."""
         if self not in self.app.screen_stack:
-            return  # another remote was chosen meanwhile
+            return  # the user has switched to another remote
         self.run_feed("fleet feed")
-        from tui.screens.home.preview import JobPreviewPane  # with charts
+        from tui.screens.home.preview import JobPreviewPane  # imports the charts
 
         preview = JobPreviewPane(id="preview")
         await self.query_one(JobsPane).mount(preview)
@@ -139,15 +139,15 @@ class HomeScreen(AppScreen):
         self._show_preview()
 
     def _restore_layout(self) -> None:
-        kept = self._memory.state.home
-        if kept.sort in sortable_columns(self._columns):
-            self.sort = (kept.sort, kept.descending)
-        if kept.filter and len(kept.filter) <= 200:
-            self._filter.value = kept.filter
-        self.set_class(kept.projects_flipped, "-projects-flipped")
+        remembered = self._memory.state.home
+        if remembered.sort in sortable_columns(self._columns):
+            self.sort = (remembered.sort, remembered.descending)
+        if remembered.filter and len(remembered.filter) <= 200:
+            self._filter.value = remembered.filter
+        self.set_class(remembered.projects_flipped, "-projects-flipped")
         self.bookmarks = tuple(self._memory.state.bookmarks.jobs[-MAX_BOOKMARKS:])
 
-    def _remember(self) -> None:
+    def _remember_layout(self) -> None:
         column, descending = self.sort
         layout = HomeState(
             sort=column,
@@ -177,8 +177,8 @@ class HomeScreen(AppScreen):
 
     def _show_fleet(self, snapshot: FleetSnapshot) -> None:
         self._is_outdated = False
-        everything = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
-        self._projects.set_rows((everything, *snapshot.projects))
+        all_projects = ProjectRow(ALL_PROJECTS, "all", "", len(snapshot.jobs), snapshot.running)
+        self._projects.set_rows((all_projects, *snapshot.projects))
         self._projects.styles.width = projects_width_cells(snapshot.projects)
         self._show_jobs()
 
@@ -192,8 +192,8 @@ class HomeScreen(AppScreen):
                 about = f"{project.team} · {about}"
             choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
             yield PaletteItem("project", project.name, about, choose, project.id)
-        shown = {row.id: index for index, row in enumerate(self._jobs.rows)}
-        for row in sorted(snapshot.jobs, key=lambda row: shown.get(row.id, len(shown))):
+        positions = {row.id: index for index, row in enumerate(self._jobs.rows)}
+        for row in sorted(snapshot.jobs, key=lambda row: positions.get(row.id, len(positions))):
             state = row.note if row.alarmed else row.status.word
             about = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
@@ -209,13 +209,13 @@ class HomeScreen(AppScreen):
 
     watch_marked = watch_stopping = watch_snoozed
 
-    def watch_connection(self, before: Connection, connection: Connection) -> None:
+    def watch_connection(self, previous: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
-        if self.is_mounted and (before.link is not connection.link or before.stale != connection.stale):
+        if self.is_mounted and (previous.link is not connection.link or previous.stale != connection.stale):
             self._show_placeholder()
 
     def watch_query_text(self, text: str) -> None:
-        self._remember()
+        self._remember_layout()
         self._show_jobs()
 
     def _parse_query(self) -> None:
@@ -225,7 +225,7 @@ class HomeScreen(AppScreen):
         self.show_text("#problem", "; ".join(filter(None, (left_out, *self._query.problems))))
 
     def watch_sort(self) -> None:
-        self._remember()
+        self._remember_layout()
         self._show_jobs()
 
     def watch_bookmarks(self) -> None:
@@ -234,13 +234,13 @@ class HomeScreen(AppScreen):
 
     def toggle_bookmark(self, job_id: str) -> bool:
         """Toggle the bookmark of a job; return True if it is bookmarked now."""
-        others = tuple(other for other in self.bookmarks if other != job_id)
-        was_bookmarked = len(others) < len(self.bookmarks)
-        self.bookmarks = others if was_bookmarked else (*others, job_id)[-MAX_BOOKMARKS:]
+        other_ids = tuple(other_id for other_id in self.bookmarks if other_id != job_id)
+        was_bookmarked = len(other_ids) < len(self.bookmarks)
+        self.bookmarks = other_ids if was_bookmarked else (*other_ids, job_id)[-MAX_BOOKMARKS:]
         return not was_bookmarked
 
     def _show_jobs(self) -> None:
-        if not self.is_mounted:  # a late message, such as a bookmark, meant for the previous Home screen
+        if not self.is_mounted:  # a late message, such as a bookmark, for a Home screen that was closed
             return
         self._parse_query()
         snapshot = self.snapshot
@@ -252,38 +252,40 @@ class HomeScreen(AppScreen):
                 else snapshot.jobs
             )
             if self.bookmarks:
-                starred = frozenset(self.bookmarks)
-                jobs = [replace(row, bookmarked=True) if row.id in starred else row for row in jobs]
+                bookmarked_ids = frozenset(self.bookmarks)
+                jobs = [replace(row, bookmarked=True) if row.id in bookmarked_ids else row for row in jobs]
             if self.stopping:
                 jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
-            kept = filtered(jobs, project_id=project_id, query=self._query)
-            by_need = self.sort == DEFAULT_SORT
-            # Rows of a snapshot are in this order already.
+            matching_rows = filtered(jobs, project_id=project_id, query=self._query)
+            is_default_order = self.sort == DEFAULT_SORT
+            # the rows of a snapshot are already in the default order
             rows = tuple(
-                kept if by_need and not self.snoozed else sorted_rows(self._columns, kept, self.sort)
+                matching_rows
+                if is_default_order and not self.snoozed
+                else sorted_rows(self._columns, matching_rows, self.sort)
             )
             if self.marked:
-                marked = frozenset(self.marked)
-                rows = tuple(replace(row, marked=True) if row.id in marked else row for row in rows)
-            self._jobs.stays_on_top = by_need
-            # the headings of the groups show this order; it belongs to no column
-            self._jobs.sort_mark = None if by_need else self.sort
-            self._jobs.headings_of = group_headings if by_need else lambda _rows: ()
+                marked_ids = frozenset(self.marked)
+                rows = tuple(replace(row, marked=True) if row.id in marked_ids else row for row in rows)
+            self._jobs.stays_on_top = is_default_order
+            # the default order has group headings instead of a mark on a column
+            self._jobs.sort_mark = None if is_default_order else self.sort
+            self._jobs.headings_of = group_headings if is_default_order else lambda _rows: ()
             self._jobs.set_rows(rows)
         self._show_header()
         self._show_placeholder()
 
     def _show_header(self) -> None:
-        chosen = self._projects.cursor_row
+        project = self._projects.cursor_row
         facts, priority_count = header_facts(
             self._remote_label,
             self.snapshot,
             self._jobs.rows,
             marked=len(self.marked),
             compare_key=self.key_for("home.compare"),
-            filter_key=self.key_before("home.filter"),
+            filter_key=self.key_prefix("home.filter"),
             query=sanitize(self.query_text.strip()),
-            project=chosen.name if chosen is not None and chosen.id != ALL_PROJECTS else "",
+            project=project.name if project is not None and project.id != ALL_PROJECTS else "",
         )
         self._attention_index = next(
             (index for index, fact in enumerate(facts) if fact[-1][1] == ATTENTION_TONE), -1
@@ -294,38 +296,40 @@ class HomeScreen(AppScreen):
     @on(RowTable.Highlighted, "#jobs")
     def _show_hints(self) -> None:
         jobs = self._selected_jobs()
-        ended = [job for job in jobs if job.is_finished]
-        self.unhint(
+        ended_jobs = [job for job in jobs if job.is_finished]
+        self.hide_hints(
             open_job=not jobs,
             next_alarmed=self._attention_index < 0,
-            stop_job=len(ended) == len(jobs),
-            recreate_job=not jobs or len(ended) < len(jobs),
+            stop_job=len(ended_jobs) == len(jobs),
+            recreate_job=not jobs or len(ended_jobs) < len(jobs),
         )
         self._show_preview()
 
     def _show_preview(self) -> None:
-        """Show the preview on tall screens, and where the list leaves room for it."""
+        """Show the preview if the screen is tall, or if the list leaves room for it."""
         row, pane = self._jobs.cursor_row, self._preview
         if pane is None:
             return
-        above = [part for part in self.query("#filter, #problem") if part.display]
-        room = self.query_one("#jobs-pane").size.height - sum(part.size.height for part in above)
-        free = room - self._jobs.virtual_size.height
-        lines = max(free, 9 if self.size.height >= 30 else 0)
+        widgets_above = [widget for widget in self.query("#filter, #problem") if widget.display]
+        height = self.query_one("#jobs-pane").size.height - sum(
+            widget.size.height for widget in widgets_above
+        )
+        free_lines = height - self._jobs.virtual_size.height
+        lines = max(free_lines, 9 if self.size.height >= 30 else 0)
         pane.display = row is not None and lines >= 4
         if row is not None and pane.display and self.snapshot is not None:
             pane.styles.height = lines
             pane.show(row, self.snapshot.at, self._keys_for(row))
 
     def _keys_for(self, row: JobRow) -> list[Span]:
-        """Return the keys that help with a job, each with its label."""
-        helpful = {"open_job", "recreate_job"} if row.need is Need.ENDED else {"open_job", "stop_job"}
-        helpful |= {"snooze", "next_alarmed"} if row.alarmed else set()
-        keys: list[Span] = []
+        """Return the keys that fit the state of a job, each with its label."""
+        fitting_actions = {"open_job", "recreate_job"} if row.need is Need.ENDED else {"open_job", "stop_job"}
+        fitting_actions |= {"snooze", "next_alarmed"} if row.alarmed else set()
+        spans: list[Span] = []
         for action in actions_of(Scope.HOME):
-            if action.id in helpful:
-                keys += [(self.key_for(f"home.{action.id}"), "key"), (f" {action.label}   ", "muted")]
-        return keys
+            if action.id in fitting_actions:
+                spans += [(self.key_for(f"home.{action.id}"), "key"), (f" {action.label}   ", "muted")]
+        return spans
 
     @on(JobsPane.Resized)
     def _fit_preview(self) -> None:
@@ -333,31 +337,32 @@ class HomeScreen(AppScreen):
 
     def _show_placeholder(self) -> None:
         """Distinguish loading, unreachable, no jobs, and no matching jobs."""
-        snapshot, shown = self.snapshot, bool(self._jobs.rows)
+        snapshot, has_rows = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
-        trouble = connection.link in (ConnectionState.LOST, ConnectionState.UNAUTHORIZED) or bool(
-            connection.stale
-        )
-        if shown:
-            empty = ""
-        elif snapshot is None and not trouble:
-            empty = "Loading projects and jobs…"
+        has_connection_problem = connection.link in (
+            ConnectionState.LOST,
+            ConnectionState.UNAUTHORIZED,
+        ) or bool(connection.stale)
+        if has_rows:
+            placeholder = ""
+        elif snapshot is None and not has_connection_problem:
+            placeholder = "Loading projects and jobs…"
         elif snapshot is None:
             key = self.key_for("screen.refresh")
-            empty = f"Nothing to show yet. Retrying automatically; press {key} to retry now."
+            placeholder = f"Nothing to show yet. Retrying automatically; press {key} to retry now."
         elif not snapshot.jobs:
             key = self.key_for("home.new_job")
-            empty = f"No training jobs here yet.\n\n{key} submits one, or creates a starter project."
+            placeholder = f"No training jobs here yet.\n\n{key} submits one, or creates a starter project."
         else:
-            empty = "\n".join((self._no_match(), *self._query.problems))
-        self.show_text("#empty", empty)
+            placeholder = "\n".join((self._no_match_text(), *self._query.problems))
+        self.show_text("#empty", placeholder)
 
-    def _no_match(self) -> str:
+    def _no_match_text(self) -> str:
         query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
         jobs = f"No job matches “{query}”" if query else "No jobs"
-        place = f" in {project.name}" if project is not None and project.id != ALL_PROJECTS else ""
-        undo = "clears the filter" if query else "shows every project"
-        return f"{jobs}{place}.\n\n{self.key_for('screen.back')} {undo}.\n"
+        in_project = f" in {project.name}" if project is not None and project.id != ALL_PROJECTS else ""
+        key_effect = "clears the filter" if query else "shows every project"
+        return f"{jobs}{in_project}.\n\n{self.key_for('screen.back')} {key_effect}.\n"
 
     # Navigation
 
@@ -378,8 +383,8 @@ class HomeScreen(AppScreen):
         self.query_text = event.value
 
     @on(FilterField.Submitted)
-    def _filter_kept(self) -> None:
-        if not self._filter.is_open:  # a second Enter, typed before the first one left the field
+    def _filter_submitted(self) -> None:
+        if not self._filter.is_open:  # a second Enter, typed before the first had moved the focus to the list
             self.action_open_job()
             return
         self._filter.close()
@@ -394,7 +399,7 @@ class HomeScreen(AppScreen):
         self._show_jobs()
         self.set_focus(self._jobs)
 
-    # Actions on jobs: the marked ones, or the one under the cursor
+    # Actions on the marked jobs, or else the job under the cursor
 
     @on(RowTable.Selected, "#jobs")
     def action_open_job(self) -> None:
@@ -433,14 +438,14 @@ class HomeScreen(AppScreen):
     def action_compare(self) -> None:
         from tui.analysis.comparison import MAX_COMPARED_RUNS
 
-        jobs, chosen = self._marked_jobs(), self.chosen_job
-        if len(jobs) == 1 and chosen is not None and chosen.id != jobs[0].id:
-            jobs.append(chosen)
-        mark, compare = self.key_for("home.mark"), self.key_for("home.compare")
+        jobs, job_under_cursor = self._marked_jobs(), self.chosen_job
+        if len(jobs) == 1 and job_under_cursor is not None and job_under_cursor.id != jobs[0].id:
+            jobs.append(job_under_cursor)
+        mark_key, compare_key = self.key_for("home.mark"), self.key_for("home.compare")
         if len(jobs) < 2:
-            self.notify(f"Mark two or more jobs with {mark}, then press {compare} to compare.")
+            self.notify(f"Mark two or more jobs with {mark_key}, then press {compare_key} to compare.")
         elif len(jobs) > MAX_COMPARED_RUNS:
-            self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark} to unmark one.")
+            self.notify(f"Compare at most {MAX_COMPARED_RUNS} jobs; press {mark_key} to unmark one.")
         else:
             from tui.screens.compare import ComparePage
 
@@ -448,9 +453,9 @@ class HomeScreen(AppScreen):
 
     def action_export(self) -> None:
         table = jobs_table(self._columns, self._jobs.rows)
-        what = counted(len(table.rows), "job")
+        noun = counted(len(table.rows), "job")
         self.post_message(
-            messages.ExportRequested(what, [table], (self._remote_label.partition(" · ")[0], "jobs"))
+            messages.ExportRequested(noun, [table], (self._remote_label.partition(" · ")[0], "jobs"))
         )
 
     def action_deploy(self) -> None:
@@ -465,11 +470,11 @@ class HomeScreen(AppScreen):
         return [jobs[job_id] for job_id in self.marked if job_id in jobs]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
-        unmarked = set(job_ids)
-        self.marked = tuple(job_id for job_id in self.marked if job_id not in unmarked)
+        removed_ids = set(job_ids)
+        self.marked = tuple(job_id for job_id in self.marked if job_id not in removed_ids)
 
     def action_delete_job(self) -> None:
-        """Ask to delete jobs; in the list of projects, the chosen project."""
+        """Ask to delete the selected jobs, or the selected project if the list of projects has the focus."""
         project = self._projects.cursor_row
         if not self._projects.has_focus or project is None or self.snapshot is None:
             self.action_change_jobs(Verb.DELETE)
@@ -482,21 +487,22 @@ class HomeScreen(AppScreen):
             )
 
     def _selected_jobs(self) -> list[TrainingJob]:
-        """Return the marked jobs, or else the one under the cursor."""
+        """Return the marked jobs, or else the job under the cursor."""
         return self._marked_jobs() or ([self.chosen_job] if self.chosen_job is not None else [])
 
     def action_change_jobs(self, verb: str) -> None:
         jobs = self._selected_jobs()
         if jobs or self.require_job():
-            run = self._known_run(jobs[0]) if len(jobs) == 1 else None
+            run = self._run_from_row(jobs[0]) if len(jobs) == 1 else None
             self.post_message(messages.BatchRequested(Verb(verb), jobs, run))
 
-    def _known_run(self, job: TrainingJob) -> RunSnapshot | None:
+    def _run_from_row(self, job: TrainingJob) -> RunSnapshot | None:
+        """Return a snapshot with what the list shows of a job; None if the list does not have the job."""
         fleet = self.snapshot
         row = next((row for row in fleet.jobs if row.id == job.id), None) if fleet is not None else None
         if fleet is None or row is None:
             return None
-        # imports metrics, which Home's first picture does not need
+        # imported here, because Home's first picture does not need metrics
         from tui.analysis.run.snapshot import RunSnapshot
 
         price = price_of(job, fleet.prices)
@@ -510,22 +516,22 @@ class HomeScreen(AppScreen):
 
     def action_copy_status(self) -> None:
         ids = [job.id for job in self._selected_jobs()]
-        known = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
-        lines = [status_line(known[job_id]) for job_id in ids if job_id in known]
+        rows_by_id = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
+        lines = [status_line(rows_by_id[job_id]) for job_id in ids if job_id in rows_by_id]
         if lines or self.require_job():
             self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
 
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the worst job that needs attention, or from such a job to the next one, wrapping around."""
-        alarmed = [row.id for row in worst_first(self._jobs.rows)]
-        if alarmed in ([], [self._jobs.cursor_key]):
-            self.notify(f"No {'other ' if alarmed else ''}job needs attention.")
-        if alarmed:
-            here = self._jobs.cursor_key
-            following = alarmed.index(here) + 1 if here in alarmed else 0
-            self._jobs.move_to(alarmed[following % len(alarmed)])
+        """Go to the worst job that needs attention; from such a job, to the next one, wrapping around."""
+        alarmed_ids = [row.id for row in worst_first(self._jobs.rows)]
+        if alarmed_ids in ([], [self._jobs.cursor_key]):
+            self.notify(f"No {'other ' if alarmed_ids else ''}job needs attention.")
+        if alarmed_ids:
+            cursor_id = self._jobs.cursor_key
+            next_index = alarmed_ids.index(cursor_id) + 1 if cursor_id in alarmed_ids else 0
+            self._jobs.move_to(alarmed_ids[next_index % len(alarmed_ids)])
             self.set_focus(self._jobs)
         else:
             self.notify("No job here needs attention.")
@@ -547,9 +553,9 @@ class HomeScreen(AppScreen):
 
     def action_toggle_projects(self) -> None:
         self.toggle_class("-projects-flipped")
-        if self._projects.has_focus:  # else the hidden list would still receive keys
+        if self._projects.has_focus:  # the list of projects may be hidden now, and must not receive keys
             self.set_focus(self._jobs)
-        self._remember()
+        self._remember_layout()
 
     def action_back(self) -> None:
         if self._filter.clear_text():

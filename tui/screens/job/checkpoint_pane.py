@@ -37,19 +37,20 @@ COLUMNS = select_columns(
 
 
 def facts_by_key(run: RunSnapshot) -> dict[str, CheckpointFacts]:
-    """Map the names of the checkpoints to their facts, adding a number to repeated names."""
-    rows: dict[str, CheckpointFacts] = {}
+    """Return the facts of checkpoints by name; a number makes repeated names unique."""
+    facts_of_keys: dict[str, CheckpointFacts] = {}
     for fact in facts_of_run(run):
-        key, again = fact.name, 1
-        while key in rows:
-            again += 1
-            key = f"{fact.name}\0{again}"
-        rows[key] = fact
-    return rows
+        key, copy_number = fact.name, 1
+        while key in facts_of_keys:
+            copy_number += 1
+            key = f"{fact.name}\0{copy_number}"
+        facts_of_keys[key] = fact
+    return facts_of_keys
 
 
-LOADING = "Loading checkpoints…"
+LOADING_TEXT = "Loading checkpoints…"
 MANY_CHECKPOINTS = 500
+"""From this number on, facts are computed in a thread, and at most every five seconds."""
 
 
 class CheckpointPane(Vertical):
@@ -60,41 +61,43 @@ class CheckpointPane(Vertical):
         self._table = RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
         self._run: RunSnapshot | None = None
         self._facts: dict[str, CheckpointFacts] = {}
-        """By key, in natural order, which rows with equal sort values keep."""
+        """Facts by key, in natural order, which rows with equal sort values keep."""
         self._marked: list[str] = []
         self._sort: Sort = ("written", True)
         self._curve: ChartData | None = None
         """The chart below the table, cached until the rows change: the cursor moves more often."""
         self._filled_at: datetime | None = None
+        """When the table was last filled; the clock is that of the snapshots."""
         self._facts_inputs: tuple[object, ...] = ()
+        """The data from which the facts were computed; only a change needs new facts."""
         self._initial_key: str | None = None
-        """Key of the row on which the pane put the cursor; another row means that the user moved it."""
+        """Key of the row on which the pane put the cursor; on another row, the user has moved the cursor."""
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="checkpoint-summary")
         yield self._table
-        yield WrappedText(LOADING, id="no-checkpoints")
+        yield WrappedText(LOADING_TEXT, id="no-checkpoints")
         yield LineChart(id="checkpoint-chart")
 
     @property
-    def chosen(self) -> CheckpointFacts | None:
+    def chosen_checkpoint(self) -> CheckpointFacts | None:
         row = self._table.cursor_row
         return row.facts if row is not None else None
 
     def show_run(self, run: RunSnapshot) -> None:
-        before, self._run = self._run, run
+        previous, self._run = self._run, run
         self.query_one(StatusLine).display = bool(run.checkpoints)
-        empty = self.query_one("#no-checkpoints", WrappedText)
-        empty.display = not run.checkpoints
+        placeholder = self.query_one("#no-checkpoints", WrappedText)
+        placeholder.display = not run.checkpoints
         if not run.checkpoints:
-            empty.update(_no_checkpoints_text(run))
+            placeholder.update(_no_checkpoints_text(run))
         progress = run.progress
-        losses = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
+        loss_series = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
         unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
-        facts_inputs = (run.checkpoints, *losses, unread, run.kept_losses, run.faults, run.log_read)
-        # limits the updates of ages, and of many checkpoints' facts while the log is being read
+        facts_inputs = (run.checkpoints, *loss_series, unread, run.kept_losses, run.faults, run.log_read)
+        # update ages, and facts of many checkpoints, only every five seconds
         is_due = self._filled_at is None or run.at - self._filled_at >= timedelta(seconds=5)
-        is_new = before is None or before.checkpoints != run.checkpoints
+        is_new = previous is None or previous.checkpoints != run.checkpoints
         if facts_inputs != self._facts_inputs and len(run.checkpoints or ()) < MANY_CHECKPOINTS:
             self._facts_inputs = facts_inputs
             self._set_facts(facts_by_key(run))
@@ -105,7 +108,7 @@ class CheckpointPane(Vertical):
             )
         elif is_due:
             self._curve = None
-            self._fill()
+            self._fill_table()
         self._show_curve()
 
     async def _compute_facts(self, run: RunSnapshot, facts_inputs: tuple[object, ...]) -> None:
@@ -116,24 +119,24 @@ class CheckpointPane(Vertical):
             self._show_curve()
 
     def _set_facts(self, facts: dict[str, CheckpointFacts]) -> None:
-        is_ordered = self._facts.keys() == facts.keys()  # sorting thousands again would be slow
-        order = self._facts if is_ordered else sorted(facts, key=natural_key)
-        self._facts = {key: facts[key] for key in order}
+        has_same_keys = self._facts.keys() == facts.keys()  # sorting thousands of keys again would be slow
+        ordered_keys = self._facts if has_same_keys else sorted(facts, key=natural_key)
+        self._facts = {key: facts[key] for key in ordered_keys}
         self._marked = [key for key in self._marked if key in facts]
         self._curve = None
-        self._fill()
+        self._fill_table()
 
     @on(RowTable.Highlighted)
     def _show_curve(self) -> None:
         """Show the loss or reward by step below the table, with a cursor at the selected checkpoint."""
-        run, fact, chart = self._run, self.chosen, self.query_one(LineChart)
-        room = max(self.size.height - len(self._facts) - 2, self.size.height * 0.4)
+        run, fact, chart = self._run, self.chosen_checkpoint, self.query_one(LineChart)
+        free_lines = max(self.size.height - len(self._facts) - 2, self.size.height * 0.4)
         progress = run.progress if run is not None and run.checkpoints is not None else None
         has_line = progress is not None and (fact is not None or progress.loss is not None)
-        has_curve = has_line and room >= 7
+        has_curve = has_line and free_lines >= 7
         self._table.styles.height = len(self._facts) + 1 if has_curve else None
         if has_curve and not self.has_class("-with-curve"):
-            self.call_after_refresh(self._show_curve)  # again once the chart has been laid out
+            self.call_after_refresh(self._show_curve)  # run again once the chart has been laid out
         self.set_class(has_curve, "-with-curve")
         if run is not None and has_curve and chart.is_on_screen:
             if self._curve is None:
@@ -143,38 +146,38 @@ class CheckpointPane(Vertical):
     def on_resize(self) -> None:
         self._show_curve()
 
-    def _fill(self) -> None:
+    def _fill_table(self) -> None:
         table, run = self._table, self._run
         if run is None:
             return
         self._filled_at = run.at
-        unmoved = table.cursor_key == self._initial_key
+        is_cursor_unmoved = table.cursor_key == self._initial_key
         table.sort_mark = self._sort
-        marked = frozenset(self._marked)
-        unsorted = [CheckpointRow(key, fact, run.at, key in marked) for key, fact in self._facts.items()]
+        marked_keys = frozenset(self._marked)
+        unsorted = [CheckpointRow(key, fact, run.at, key in marked_keys) for key, fact in self._facts.items()]
         rows = sorted_rows(COLUMNS, unsorted, self._sort)
         table.set_rows(rows)
         # Until the user moves the cursor, put it on the best checkpoint, else the newest, but only while the
         # tab is hidden.
-        if unmoved and rows and not self.is_on_screen:
+        if is_cursor_unmoved and rows and not self.is_on_screen:
             table.move_to(next((row.key for row in rows if row.facts.is_best), rows[0].key))
-        if unmoved:
+        if is_cursor_unmoved:
             self._initial_key = table.cursor_key
         self._show_summary(run)
 
     def _show_summary(self, run: RunSnapshot) -> None:
         all_facts = list(self._facts.values())
         size = bytes_iec(sum(fact.checkpoint.size_bytes or 0 for fact in all_facts))
-        number = counted(len(all_facts), "checkpoint")
-        facts: list[list[Span]] = [[(number, "strong"), (f" {size}", "plain")]]
+        count_text = counted(len(all_facts), "checkpoint")
+        facts: list[list[Span]] = [[(count_text, "strong"), (f" {size}", "plain")]]
         if self._marked:
             facts.append([(f"✓ {len(self._marked)} marked", "good")])
-        uploading = sum(fact.sync == "uploading" for fact in all_facts)
-        if uploading:
-            facts.append([(f"↑ {uploading} uploading", "caution")])
-        faulty = sum(fact.fault is not None for fact in all_facts)
-        if faulty:
-            facts.append([(f"✗ {faulty} after the loss diverged", "bad")])
+        uploading_count = sum(fact.sync == "uploading" for fact in all_facts)
+        if uploading_count:
+            facts.append([(f"↑ {uploading_count} uploading", "caution")])
+        faulty_count = sum(fact.fault is not None for fact in all_facts)
+        if faulty_count:
+            facts.append([(f"✗ {faulty_count} after the loss diverged", "bad")])
         if run.progress is not None and run.progress.loss_by_step and not run.log_read:
             facts.append([("reading the log to check them…", "muted")])
         best = next((fact for fact in all_facts if fact.is_best and fact.score), None)
@@ -205,7 +208,7 @@ class CheckpointPane(Vertical):
 
     def _sort_by(self, sort: Sort) -> None:
         self._sort = sort
-        self._fill()
+        self._fill_table()
 
     def action_mark_checkpoint(self) -> None:
         key = self._table.cursor_key
@@ -215,41 +218,41 @@ class CheckpointPane(Vertical):
             self._marked.remove(key)
         else:
             self._marked.append(key)
-        self._fill()
+        self._fill_table()
         self._table.action_cursor_by(1)
 
     def clear_marks(self) -> bool:
+        """Unmark all checkpoints; return False if none was marked."""
         had_marks = bool(self._marked)
         self._marked.clear()
         if had_marks:
-            self._fill()
+            self._fill_table()
         return had_marks
 
-    @property
-    def _chosen_checkpoint(self) -> CheckpointFacts | None:
-        """The checkpoint under the cursor; None after notifying the user that there is none."""
-        chosen = self.chosen
-        if chosen is None:
+    def _require_checkpoint(self) -> CheckpointFacts | None:
+        """Return the checkpoint under the cursor; if there is none, notify the user and return None."""
+        checkpoint = self.chosen_checkpoint
+        if checkpoint is None:
             self.notify("No checkpoints yet.")
-        return chosen
+        return checkpoint
 
     @property
-    def marked(self) -> tuple[CheckpointFacts, ...]:
+    def marked_checkpoints(self) -> tuple[CheckpointFacts, ...]:
         """The marked checkpoints, in the order in which they were marked."""
         return tuple(self._facts[key] for key in self._marked)
 
     @property
     def names_to_deploy(self) -> tuple[str, ...]:
-        """Names of the marked checkpoints, else of the one that the user moved the cursor to, if any."""
-        chosen = self.chosen
-        has_moved = chosen is not None and self._table.cursor_key != self._initial_key
-        selected = self.marked or ((chosen,) if chosen is not None and has_moved else ())
+        """Names of the marked checkpoints, else of the checkpoint that the user moved the cursor to."""
+        checkpoint = self.chosen_checkpoint
+        has_moved = checkpoint is not None and self._table.cursor_key != self._initial_key
+        selected = self.marked_checkpoints or ((checkpoint,) if checkpoint is not None and has_moved else ())
         return tuple(dict.fromkeys(fact.name for fact in selected))
 
     @on(RowTable.Selected)
     def action_open_checkpoint(self) -> None:
-        if (chosen := self._chosen_checkpoint) is not None:
-            self.open_files(chosen.checkpoint)
+        if (checkpoint := self._require_checkpoint()) is not None:
+            self.open_files(checkpoint.checkpoint)
 
     def open_files(self, checkpoint: Checkpoint) -> None:
         from tui.screens.files.screen import FilesPage
@@ -257,49 +260,49 @@ class CheckpointPane(Vertical):
         self.post_message(OpenPage(FilesPage(self._job, checkpoint)))
 
     def action_download_checkpoint(self) -> None:
-        chosen = self._chosen_checkpoint
-        if chosen is None:
+        checkpoint = self._require_checkpoint()
+        if checkpoint is None:
             return
-        selected = self.marked or (chosen,)
+        selected = self.marked_checkpoints or (checkpoint,)
         sizes = [fact.checkpoint.size_bytes for fact in selected]
         size = sum(size for size in sizes if size is not None) if any(sizes) else None
         names = tuple(dict.fromkeys(fact.name for fact in selected))
         self.post_message(messages.DownloadRequested(DownloadRequest(self._job, names, size_bytes=size)))
 
     def action_compare_checkpoints(self) -> None:
-        marked, chosen = self.marked, self.chosen
-        if len(marked) == 1 and chosen is not None and chosen != marked[0]:
-            marked = (*marked, chosen)
-        if len(marked) != 2:
-            mark = key_on(self, "checkpoints.mark_checkpoint")
-            compare = key_on(self, "checkpoints.compare_checkpoints")
-            self.notify(f"Mark two checkpoints with {mark}, then press {compare} to compare.")
+        compared, checkpoint = self.marked_checkpoints, self.chosen_checkpoint
+        if len(compared) == 1 and checkpoint is not None and checkpoint != compared[0]:
+            compared = (*compared, checkpoint)
+        if len(compared) != 2:
+            mark_key = key_on(self, "checkpoints.mark_checkpoint")
+            compare_key = key_on(self, "checkpoints.compare_checkpoints")
+            self.notify(f"Mark two checkpoints with {mark_key}, then press {compare_key} to compare.")
             return
         from tui.screens.differences import CompareCheckpointsPage
 
-        left, right = sorted(marked, key=lambda fact: (fact.step is None, fact.step or 0))
+        left, right = sorted(compared, key=lambda fact: (fact.step is None, fact.step or 0))
         self.post_message(OpenPage(CompareCheckpointsPage(self._job, left, right)))
 
     def action_copy_load_config(self) -> None:
-        if (chosen := self._chosen_checkpoint) is not None:
-            snippet = resume_snippet(self._job.id, chosen.name)
+        if (checkpoint := self._require_checkpoint()) is not None:
+            snippet = resume_snippet(self._job.id, checkpoint.name)
             self.post_message(
                 messages.CopyRequested(snippet, "the LoadCheckpointConfig for config.py", lines=True)
             )
 
 
 def _no_checkpoints_text(run: RunSnapshot) -> str:
-    """Return the text for a run without checkpoints, mentioning one that only the log reports."""
+    """Return the text for a run without checkpoints; it mentions a checkpoint that only the log reports."""
     if run.checkpoints is None:
-        return LOADING if run.checkpoints_recorded else "The checkpoints were not recorded."
-    newest = last_checkpoint(run)
-    if newest is None or newest.at is None:
+        return LOADING_TEXT if run.checkpoints_recorded else "The checkpoints were not recorded."
+    last = last_checkpoint(run)
+    if last is None or last.at is None:
         return (
             "No checkpoints.\n\nFiles that the job writes to $BT_CHECKPOINT_DIR appear here"
             " if its config enables checkpointing."
         )
-    ago = age((run.at - newest.at).total_seconds())
+    age_text = age((run.at - last.at).total_seconds())
     return (
-        f"No checkpoints.\n\nThe log mentioned {sanitize(newest.name)} {ago} ago, but it isn't here:"
+        f"No checkpoints.\n\nThe log mentioned {sanitize(last.name)} {age_text} ago, but it isn't here:"
         " not uploaded yet, or not written to $BT_CHECKPOINT_DIR."
     )

@@ -24,7 +24,7 @@ from tui.widgets.tones import Recolored, tone_styles
 
 
 class Details(Recolored, VerticalScroll, can_focus=True):
-    """The job's fields, and what happened: findings and status history; side by side on wide screens."""
+    """The job's fields; beside them, or below on narrow screens, its findings and status history."""
 
     snapshot: var[RunSnapshot | None] = var(None)
 
@@ -54,21 +54,21 @@ class Details(Recolored, VerticalScroll, can_focus=True):
         return table
 
     def _events(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
-        """Yield the findings, then the changes of the status, and how long each status lasted."""
+        """Yield the findings, then each status of the job and how long it lasted."""
         tones, events = tone_styles(self.app), run.status_history
         if run.findings:
             yield Text("findings", tones["strong"]), Text()
         for finding in run.findings:
-            since = local_time(finding.since) if finding.since is not None else finding.severity
+            since_text = local_time(finding.since) if finding.since is not None else finding.severity
             sentence = f"{SIGNS[finding.severity]} {sanitize_beginning(finding.sentence)}"
-            yield Text(since), Text(sentence, tones[TONES[finding.severity]])
+            yield Text(since_text), Text(sentence, tones[TONES[finding.severity]])
         if events:
             yield Text("\nhistory" if run.findings else "history", tones["strong"]), Text()
-        for event, after in zip_longest(events, events[1:]):
+        for event, next_event in zip_longest(events, events[1:]):
             view = status_view(event.status)
             text = Text.assemble((f"{view.sign} {view.word}", tones[view.tone]))
-            if after is not None and after.created is not None and event.created is not None:
-                text.append(f"  {duration((after.created - event.created).total_seconds())}")
+            if next_event is not None and next_event.created is not None and event.created is not None:
+                text.append(f"  {duration((next_event.created - event.created).total_seconds())}")
             if event.exit_code is not None:
                 text.append(f"  exit code {event.exit_code}")
             if event.event_message:
@@ -78,8 +78,10 @@ class Details(Recolored, VerticalScroll, can_focus=True):
 
 def facts(run: RunSnapshot) -> list[tuple[str, str]]:
     job = run.job
-    machine = job.instance_type
-    memory = bytes_iec(machine.memory_limit_mib * BYTES_PER_MIB) if machine.memory_limit_mib else ""
+    instance_type = job.instance_type
+    memory = (
+        bytes_iec(instance_type.memory_limit_mib * BYTES_PER_MIB) if instance_type.memory_limit_mib else ""
+    )
     rows = [
         ("id", job.id),
         ("name", job.name or ""),
@@ -89,7 +91,9 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("hardware", hardware(job)),
         (
             "instance",
-            f"{machine.name}  {memory}  {machine.millicpu_limit / 1000:g} CPU" if machine.name else "",
+            f"{instance_type.name}  {memory}  {instance_type.millicpu_limit / 1000:g} CPU"
+            if instance_type.name
+            else "",
         ),
         ("availability", (job.availability_model or "").lower()),
         ("priority", str(job.priority or "")),
@@ -98,29 +102,33 @@ def facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("last change", local_time(job.updated_at)),
         ("checkpoint upload", upload_text(job.checkpoint_sync_status)),
     ]
-    more = ((name, value) for name, value in (job.model_extra or {}).items() if value not in (None, ""))
+    extra_fields = (
+        (name, value) for name, value in (job.model_extra or {}).items() if value not in (None, "")
+    )
     rows += [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in more
+        for name, value in extra_fields
     ]
     return [(name, value) for name, value in rows if value]
 
 
 def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
-    """Return the cost so far and at the end; money only where billed or a price is known."""
+    """Return the cost so far and the projected total; amounts need a bill or a known price."""
     cost = run.cost
-    price = f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
-    low, high, between, unbilled = cost.usd_to_end_low, cost.usd_to_end_high, "", ""
+    price_text = (
+        f"{money(run.price_per_minute * 60)} per node-hour (list price)" if run.price_per_minute else ""
+    )
+    low, high, range_text, unbilled_text = cost.usd_to_end_low, cost.usd_to_end_high, "", ""
     if low is not None and high is not None and money(low) != money(high):
-        between = f" ({money(low)}–{money(high)})"
+        range_text = f" ({money(low)}–{money(high)})"
     if cost.billed is not None and cost.unbilled_usd:
-        unbilled = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
+        unbilled_text = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
     rows = [
-        ("price", price),
+        ("price", price_text),
         ("so far", _amount(cost.gpu_hours, cost.spent_text)),
-        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + between),
+        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + range_text),
         ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
-        ("not billed yet", unbilled),
+        ("not billed yet", unbilled_text),
         ("estimate", cost.basis if cost.usd is not None else ""),
         ("bill", run.bill.why_not if run.bill is not None else ""),
     ]

@@ -41,17 +41,19 @@ from tui.text.units import age, count, duration, gpu_time, hardware, number, per
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
-Form = Literal["dated", "long", "short", "clause", "brief"]
-_FORMS: tuple[Form, ...] = ("dated", "long", "short", "clause", "brief")
-_WHOLE = frozenset({"dated", "long"})
+"""Spans of one fact, which a status line keeps together."""
+FindingForm = Literal["dated", "long", "short", "clause", "brief"]
+_FORMS: tuple[FindingForm, ...] = ("dated", "long", "short", "clause", "brief")
+"""How a finding is worded, from the longest form to the shortest."""
+_FULL_TEXT_FORMS = frozenset({"dated", "long"})
 """The forms that show a finding's full text."""
-_CLAUSE = re.compile("[:,;] ")
+_CLAUSE_END = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
-"""Signs of checkpoints: the newest, earlier ones, and those saved after the loss diverged."""
+"""Signs of the newest checkpoint, of earlier checkpoints, and of those saved after the loss diverged."""
 
 
 class RunHeader(Vertical):
-    """Shows a ``RunSnapshot`` in four lines, three on a low screen; long error messages take more."""
+    """Shows a ``RunSnapshot`` in four lines, three on a low screen, and more for long error messages."""
 
     DEFAULT_CSS = """
     RunHeader { height: auto; background: $surface; padding: 0 1; }
@@ -74,13 +76,13 @@ class RunHeader(Vertical):
         run, width = self.snapshot, self.content_size.width
         if run is None:
             return
-        bar = [] if self.screen.has_class("-low") else run_bar(run, width)
+        bar = [] if self.screen.has_class("-low") else progress_bar_fact(run, width)
         self.query_one("#bar").display = bool(bar)
         rows = {
-            "#identity": identity(run, width, stopping=self.stopping.get(run.job.id, "")),
-            "#health": health(run, width, self.snoozed),
+            "#identity": identity_facts(run, width, stopping=self.stopping.get(run.job.id, "")),
+            "#health": health_facts(run, width, self.snoozed),
             "#bar": [bar],
-            "#progress": progress(run) if bar else [*pace(run), *progress(run)],
+            "#progress": progress_facts(run) if bar else [*step_and_eta_facts(run), *progress_facts(run)],
         }
         for name, facts in rows.items():
             self.query_one(name, StatusLine).set_facts(facts)
@@ -92,40 +94,42 @@ class RunHeader(Vertical):
         await self.run_action("screen.why")
 
 
-def run_bar(run: RunSnapshot, width: int) -> Fact:
-    """Return a progress bar over the whole width, with a sign for each checkpoint, and the ETA after it.
+def progress_bar_fact(run: RunSnapshot, width: int) -> Fact:
+    """Return a progress bar with a sign for each checkpoint, then step and ETA; both fill the width.
 
-    It is red if the run failed or has a critical finding, and gray once it has ended. Without a total, it is
-    empty.
+    The bar is red if the run failed or has a critical finding, and gray once the run has ended. Return
+    nothing if the fraction done is unknown.
     """
     if run.progress is None or run.progress.fraction is None:
         return []
-    after: Fact = []
-    for separator, fact in zip((" ", " · "), pace(run), strict=False):
-        after += [(separator, "muted"), *fact]
-    if width - _cells(after) < 20:
-        after = [span for span in after if not span[0].startswith(" (")]  # drop the range of the ETA
-    cells = max(20, width - _cells(after))
-    is_ruined = run.status.tone == "bad" or any(finding.severity == "critical" for finding in run.findings)
-    tone = "bad" if is_ruined else "muted" if run.job.is_finished else "bar"
+    step_and_eta_spans: Fact = []
+    for separator, fact in zip((" ", " · "), step_and_eta_facts(run), strict=False):
+        step_and_eta_spans += [(separator, "muted"), *fact]
+    if width - _fact_cells(step_and_eta_spans) < 20:
+        step_and_eta_spans = [
+            span for span in step_and_eta_spans if not span[0].startswith(" (")
+        ]  # drop the range of the ETA
+    cells = max(20, width - _fact_cells(step_and_eta_spans))
+    is_failing = run.status.tone == "bad" or any(finding.severity == "critical" for finding in run.findings)
+    tone = "bad" if is_failing else "muted" if run.job.is_finished else "bar"
     done, rest = thin_bar(run.progress.fraction, cells)
     bar = [*((sign, tone) for sign in done), *((sign, "faint") for sign in rest)]
-    total = run.progress.total_steps or 0
+    total_steps = run.progress.total_steps or 0
     saved_by_step = {
-        step: saved
-        for saved in (run.checkpoints or () if total else ())
-        if (step := step_of(saved.checkpoint_id)) is not None and 0 <= step <= total
+        step: checkpoint
+        for checkpoint in (run.checkpoints or () if total_steps else ())
+        if (step := step_of(checkpoint.checkpoint_id)) is not None and 0 <= step <= total_steps
     }
-    newest = max(saved_by_step, default=0)
-    for step, saved in sorted(saved_by_step.items(), key=itemgetter(0)):
-        sign = SAVED if step == newest else EARLIER
-        faulty = (run.faults or {}).get(saved_key(saved)) is not None
-        bar[min(round(step / total * cells), cells - 1)] = FAULTY if faulty else sign
-    same = groupby([*bar, *after], key=itemgetter(1))
-    return [("".join(text for text, _ in spans), tone) for tone, spans in same]
+    newest_step = max(saved_by_step, default=0)
+    for step, checkpoint in sorted(saved_by_step.items(), key=itemgetter(0)):
+        sign = SAVED if step == newest_step else EARLIER
+        is_faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
+        bar[min(round(step / total_steps * cells), cells - 1)] = FAULTY if is_faulty else sign
+    spans_by_tone = groupby([*bar, *step_and_eta_spans], key=itemgetter(1))
+    return [("".join(text for text, _ in spans), tone) for tone, spans in spans_by_tone]
 
 
-def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
+def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -135,16 +139,16 @@ def identity(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
     ]
     if stopping and not job.is_finished:
         facts.insert(2, [(f"■ {stopping}", "caution")])
-    spent = cost(run)
-    room = width - sum(_cells(fact) + 2 for fact in facts)
-    facts.append(spent if _cells(spent) <= room else spent[-1:])
+    cost_spans = _cost_fact(run)
+    free_cells = width - sum(_fact_cells(fact) + 2 for fact in facts)
+    facts.append(cost_spans if _fact_cells(cost_spans) <= free_cells else cost_spans[-1:])
     if job.is_spot:
         facts.append([("spot", "caution")])
     facts.append([(sanitize(job.project_name), "muted")])
     return [fact for fact in facts if fact]
 
 
-def pace(run: RunSnapshot) -> list[Fact]:
+def step_and_eta_facts(run: RunSnapshot) -> list[Fact]:
     """Return the step, the total, and the ETA."""
     progress = run.progress
     if progress is None or progress.step is None:
@@ -153,14 +157,14 @@ def pace(run: RunSnapshot) -> list[Fact]:
     if progress.total_steps:
         total, done = count(progress.total_steps), percent(progress.fraction)
         facts[0] += [(f"/{total} ", "muted"), (done, "strong")]
-    left_s = seconds_left(progress, run.server_now)
-    if left_s is not None and left_s >= 1 and not run.job.is_finished:
-        facts.append([("no ETA", "muted")] if is_stuck(run.findings) else _eta_fact(run, left_s))
+    remaining_s = seconds_left(progress, run.server_now)
+    if remaining_s is not None and remaining_s >= 1 and not run.job.is_finished:
+        facts.append([("no ETA", "muted")] if is_stuck(run.findings) else _eta_fact(run, remaining_s))
     return facts
 
 
-def progress(run: RunSnapshot) -> list[Fact]:
-    """Return the newest values in the log; for a waiting run, what it waits for."""
+def progress_facts(run: RunSnapshot) -> list[Fact]:
+    """Return the newest values in the log; for a waiting run, the reason why it waits."""
     if run.job.current_status in WAITING_STATUSES:
         _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
         hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
@@ -168,8 +172,8 @@ def progress(run: RunSnapshot) -> list[Fact]:
     progress = run.progress or ProgressSnapshot()
     facts: list[Fact] = []
     if headlines := headline_metrics(progress.metrics):
-        newest = progress.metrics[headlines[0]].values[-1]
-        facts.append([("reward ", "muted"), (number(newest), "strong")])
+        newest_reward = progress.metrics[headlines[0]].values[-1]
+        facts.append([("reward ", "muted"), (number(newest_reward), "strong")])
     if progress.loss is not None:
         trend = f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else ""
         facts.append([("loss ", "muted"), (number(progress.loss), "strong"), (trend, "plain")])
@@ -186,111 +190,132 @@ def progress(run: RunSnapshot) -> list[Fact]:
     return [[("no training progress in the log so far" if run.log_read else "reading the log…", "muted")]]
 
 
-def health(
+def health_facts(
     run: RunSnapshot, width: int, snoozed: SnoozedFindings = frozenset(), *, dated: bool = True
 ) -> list[Fact]:
-    """Return the findings, the worst first, or the reason of a failure, and the last checkpoint.
+    """Return the findings, the worst first, or why the run failed; then the last checkpoint.
 
-    If the full texts do not fit into ``width`` cells, shorter forms are used, as many as fit. Snoozed
-    findings come last and are marked as such. If ``dated``, findings say since when, in local time.
+    If the full texts do not fit into ``width`` cells, shorter forms are used, then fewer findings. Snoozed
+    findings come last and are marked as such. If ``dated``, findings show their start, in local time.
     """
-    waits = run.job.current_status in WAITING_STATUSES
-    checkpoint = [] if waits and not run.checkpoints else _checkpoint_fact(run, width)
+    is_waiting = run.job.current_status in WAITING_STATUSES
+    checkpoint = [] if is_waiting and not run.checkpoints else _checkpoint_fact(run, width)
     snoozed_findings = [finding for finding in run.findings if (run.job.id, finding.key) in snoozed]
-    ordered = [*(finding for finding in run.findings if finding not in snoozed_findings), *snoozed_findings]
-    if waits:  # the progress line shows what it waits for
+    ordered_findings = [
+        *(finding for finding in run.findings if finding not in snoozed_findings),
+        *snoozed_findings,
+    ]
+    if is_waiting:  # the progress line shows why
         return [[("Nodes, charts and logs appear here once the job is running.", "muted")], checkpoint]
     if run.job.is_finished and run.job.error_message:
         sign = "✗ " if run.status.tone == "bad" else ""
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
-    running = run.status.tone == "running"
-    progresses = running and run.progress is not None and run.progress.step is not None
+    is_running = run.status.tone == "running"
+    makes_steps = is_running and run.progress is not None and run.progress.step is not None
     healthy = (
-        [_verdict_fact(run)] if progresses and all(finding.severity == "info" for finding in ordered) else []
+        [_verdict_fact(run)]
+        if makes_steps and all(finding.severity == "info" for finding in ordered_findings)
+        else []
     )
-    if not ordered:
+    if not ordered_findings:
         return [*healthy, checkpoint]
     now = run.server_now
-    lost: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
-    last = [fact for fact in (lost, checkpoint) if fact]
-    room = width - _line_cells(last) + len(SEPARATOR)
-    quote_cells = width - _line_cells([*healthy, *last])
+    loss_fact: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
+    last_facts = [fact for fact in (loss_fact, checkpoint) if fact]
+    free_cells = width - _line_cells(last_facts) + len(SEPARATOR)
+    quote_cells = width - _line_cells([*healthy, *last_facts])
     facts: list[Fact] = []
     for form in _FORMS[not dated :]:
         facts = healthy + [
             _snoozed_fact(finding, now, form)
             if finding in snoozed_findings
             else _finding_fact(finding, now, form, quote_cells)
-            for finding in ordered
+            for finding in ordered_findings
         ]
-        if _line_cells(facts) <= room:
-            return [*facts, *last]
-        if form not in _WHOLE and _line_cells(_counted(facts, len(healthy) + 1)) <= room:
+        if _line_cells(facts) <= free_cells:
+            return [*facts, *last_facts]
+        if (
+            form not in _FULL_TEXT_FORMS
+            and _line_cells(_with_rest_count(facts, len(healthy) + 1)) <= free_cells
+        ):
             break
-    fitting = next(
-        (listed for listed in range(len(facts), 1, -1) if _line_cells(_counted(facts, listed)) <= room), 1
+    listed_count = next(
+        (
+            fact_count
+            for fact_count in range(len(facts), 1, -1)
+            if _line_cells(_with_rest_count(facts, fact_count)) <= free_cells
+        ),
+        1,
     )
-    return [*_counted(facts, fitting), *last]
+    return [*_with_rest_count(facts, listed_count), *last_facts]
 
 
-def _counted(facts: list[Fact], listed: int) -> list[Fact]:
-    return [*facts[:listed], [(f"+{len(facts) - listed} more", "warn")]] if listed < len(facts) else facts
+def _with_rest_count(facts: list[Fact], listed_count: int) -> list[Fact]:
+    """Return the first ``listed_count`` facts, and the number of the other facts."""
+    rest_count = len(facts) - listed_count
+    return [*facts[:listed_count], [(f"+{rest_count} more", "warn")]] if rest_count > 0 else facts
 
 
 def _line_cells(facts: list[Fact]) -> int:
     """Return the width of a line, with a separator after each fact."""
-    return sum(_cells(fact) + len(SEPARATOR) for fact in facts)
+    return sum(_fact_cells(fact) + len(SEPARATOR) for fact in facts)
 
 
 def _verdict_fact(run: RunSnapshot) -> Fact:
-    judged = verdict(run)
-    return [("✓ healthy", "good")] if judged.state == "healthy" else [(judged.words, "muted")]
+    run_verdict = verdict(run)
+    return [("✓ healthy", "good")] if run_verdict.state == "healthy" else [(run_verdict.words, "muted")]
 
 
-def _finding_fact(finding: HealthFinding, now: datetime, form: Form, room: int = 0) -> Fact:
+def _finding_fact(finding: HealthFinding, now: datetime, form: FindingForm, max_cells: int = 0) -> Fact:
     sign, tone = SIGNS[finding.severity], TONES[finding.severity]
-    text = finding.text if form in _WHOLE else brief(finding, now) if form == "brief" else finding.short
+    text = (
+        finding.text
+        if form in _FULL_TEXT_FORMS
+        else brief(finding, now)
+        if form == "brief"
+        else finding.short
+    )
     if form == "clause" and not finding.kind.quotes_log:
-        text = _CLAUSE.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
-    if form == "brief" and finding.kind.quotes_log and room >= 24:
+        text = _CLAUSE_END.split(text.removeprefix(f"{finding.node}: "), maxsplit=1)[0]
+    if form == "brief" and finding.kind.quotes_log and max_cells >= 24:
         # if there is room, the beginning of the error is more useful than a count
-        text = shortened(finding.short, room - cell_len(f"{sign} "))
+        text = shortened(finding.short, max_cells - cell_len(f"{sign} "))
     text = sanitize(text)
     if finding.node is not None:
         name = sanitize(finding.node)
-        cut = name if form in _WHOLE else clip_middle(name, NODE_CHARACTERS)
-        if name not in text and cut not in text:
-            text = f"{cut}: {text}"
+        short_name = name if form in _FULL_TEXT_FORMS else clip_middle(name, NODE_CHARACTERS)
+        if name not in text and short_name not in text:
+            text = f"{short_name}: {text}"
     since: Fact = []
-    # show how long it has lasted
+    # show how long the problem has lasted
     if finding.since is not None and now > finding.since and not finding.kind.states_duration:
         if form != "brief" and "{since}" in finding.kind.brief:
-            clause = _CLAUSE.split(text, maxsplit=1)[0]
+            clause = _CLAUSE_END.split(text, maxsplit=1)[0]
             text = f"{clause} for {duration((now - finding.since).total_seconds())}{text[len(clause) :]}"
         elif form == "dated":
             since = [(f" (since {compact_time(finding.since, now, '%H:%M')})", "muted")]
     return [(f"{sign} ", tone), (text, tone), *since]
 
 
-def _snoozed_fact(finding: HealthFinding, now: datetime, form: Form) -> Fact:
+def _snoozed_fact(finding: HealthFinding, now: datetime, form: FindingForm) -> Fact:
     words = _finding_fact(finding, now, form)[1:]
     return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
 
 
-def _cells(fact: Fact) -> int:
+def _fact_cells(fact: Fact) -> int:
     return sum(cell_len(text) for text, _ in fact)
 
 
-def _eta_fact(run: RunSnapshot, left_s: float) -> Fact:
-    fact: Fact = [("ETA ", "muted"), (duration(left_s), "strong")]
-    between = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
-    if between is not None and between[1] - between[0] > 0.1 * left_s:
-        fact.append((f" ({duration(between[0])}–{duration(between[1])})", "muted"))
+def _eta_fact(run: RunSnapshot, remaining_s: float) -> Fact:
+    fact: Fact = [("ETA ", "muted"), (duration(remaining_s), "strong")]
+    range_s = seconds_left_range(run.progress, run.server_now) if run.progress is not None else None
+    if range_s is not None and range_s[1] - range_s[0] > 0.1 * remaining_s:
+        fact.append((f" ({duration(range_s[0])}–{duration(range_s[1])})", "muted"))
     return fact
 
 
-def cost(run: RunSnapshot) -> Fact:
-    """Return the GPU-hours and their cost: the billed part plus an estimate of the rest."""
+def _cost_fact(run: RunSnapshot) -> Fact:
+    """Return the GPU-hours and their cost: the billed amount plus an estimate of the unbilled time."""
     gpu_hours, usd = run.cost.gpu_hours, run.cost.spent_usd
     facts: Fact = []
     if gpu_hours is not None:
@@ -304,14 +329,14 @@ def _checkpoint_fact(run: RunSnapshot, width: int) -> Fact:
     last = last_checkpoint(run)
     if last is not None:
         remark = f" ({last.remark})" if last.where == "log" else ""
-        room = width // 4 if run.findings else width // 2
-        name = name_within(sanitize(last.name), max(20, room))
+        max_cells = width // 4 if run.findings else width // 2
+        name = name_within(sanitize(last.name), max(20, max_cells))
         fault = (run.faults or {}).get((last.name, last.at))
-        broken: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
+        fault_spans: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
         sign = SAVED if fault is None else FAULTY  # the same sign as on the progress bar
-        signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # leave the room to findings
-        ago = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
-        return [*signs, (name, "plain"), (f" {ago}{remark}", "muted"), *broken]
+        signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the space
+        age_text = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
+        return [*signs, (name, "plain"), (f" {age_text}{remark}", "muted"), *fault_spans]
     if run.checkpoints is None:
         return []
     return [("no checkpoints" if run.job.is_finished else "no checkpoint yet", "muted")]
@@ -321,16 +346,20 @@ def status_markdown(run: RunSnapshot) -> str:
     """Return the header's facts as Markdown, to paste into a chat or an issue."""
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
-    facts = (f"{status.word}{elapsed}", hardware(job), _plain(cost(run)), job.project_name)
-    about = " · ".join(filter(None, facts))
-    lines = [f"{status.sign} **{markdown_code(job.name or job.id)}** {markdown_code(about)}"]
-    waits = job.current_status in WAITING_STATUSES
-    shown = (pace(run), progress(run), [] if waits else health(run, 10_000, dated=False))
-    texts = [" · ".join(filter(None, map(_plain, line))) for line in shown]
+    facts = (f"{status.word}{elapsed}", hardware(job), _plain_text(_cost_fact(run)), job.project_name)
+    summary = " · ".join(filter(None, facts))
+    lines = [f"{status.sign} **{markdown_code(job.name or job.id)}** {markdown_code(summary)}"]
+    is_waiting = job.current_status in WAITING_STATUSES
+    fact_lines = (
+        step_and_eta_facts(run),
+        progress_facts(run),
+        [] if is_waiting else health_facts(run, 10_000, dated=False),
+    )
+    texts = [" · ".join(filter(None, map(_plain_text, line))) for line in fact_lines]
     lines += [f"- {markdown_code(text)}" for text in texts if text]
     lines.append(f"- {markdown_code(job.id)}, as of {run.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
     return "\n".join(lines)
 
 
-def _plain(fact: Fact) -> str:
+def _plain_text(fact: Fact) -> str:
     return "".join(text for text, _ in fact).strip()

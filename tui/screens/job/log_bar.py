@@ -1,4 +1,4 @@
-"""The bar above the log: filters, search and display options in words, and the first error."""
+"""The bar above the log, which shows filters, search and display options; and the line of the first error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pattern_text(pattern: LogPattern) -> str:
 
 
 class FirstErrorLine(StatusLine):
-    """The first error, hidden if there is none; a click, or its key, goes to its line."""
+    """Shows the first error, if any; a click, or the key that is shown, goes to the line of the error."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
@@ -84,26 +84,26 @@ class FirstErrorLine(StatusLine):
 
 
 def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
-    """Return the error message of a line; for a traceback, its exception, None if that is not there yet."""
+    """Return the error message of a line; for a traceback, its exception, or None if it is not logged yet."""
     message, reader = heading.message.strip(), TracebackReader()
-    first = reader.read(heading.message)
+    first_part = reader.read(heading.message)
     is_heading = "Traceback (most recent call last)" in message
     if is_heading and "\n" in message:
         return message.rsplit("\n", 1)[-1]
-    if first is None or not is_heading:
+    if first_part is None or not is_heading:
         return message
     # the lines of several ranks interleave, so the exception may be far below the heading
     for entry in islice(store.entries_after(key), 400):
         if not isinstance(entry, LogLine) or entry.replica != heading.replica:
             continue
-        reading = reader.read(entry.message)
-        if reading is not None and reading.lane == first.lane and reading.part is TracebackPart.END:
+        part = reader.read(entry.message)
+        if part is not None and part.lane == first_part.lane and part.part is TracebackPart.END:
             return entry.message
     return None
 
 
 def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list[Span]:
-    """Format a line on a single row; include its date if it differs from that of the newest line."""
+    """Format a line on a single row; include its date if it is not the date of the newest line."""
     zone = UTC if time_mode == "utc" else None
     time = stamp_text(line.timestamp_ns, zone)
     begin = len("2026-03-01 ") if time[:10] == stamp_text(newest_ns, zone)[:10] else len("2026-")
@@ -113,6 +113,7 @@ def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list
 
 
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}
+"""Labels of the time modes; local time, the default, has none."""
 
 
 @dataclass
@@ -124,23 +125,29 @@ class NodeChosen(Message):
 
 @dataclass(slots=True)
 class LogState:
-    """State of a log besides its lines, and of the search; ``caught_up``: the newest lines are read."""
+    """How much of a log has been read, and the state of the search."""
 
     caught_up: bool = False
+    """True once the newest lines have been read."""
     ended: bool = False
+    """True once the job has ended; a few more lines may arrive."""
     settled: bool = False
-    read_part: float | None = None
+    """True once no more lines are expected."""
+    read_fraction: float | None = None
+    """Fraction of the older lines read so far, by time; None before any."""
     pattern: LogPattern | None = None
+    """The pattern that is searched for; None without a search."""
     match: MatchChanged | None = None
+    """The newest result of the search."""
 
     @property
     def is_complete(self) -> bool:
         """True once the job has ended, its whole log has been read, and no late lines are expected."""
-        return self.settled and self.read_part == 1
+        return self.settled and self.read_fraction == 1
 
 
 class LogBar(StatusLine):
-    """The log bar. Filters and their match counts come first and are always visible."""
+    """The bar above the log. Filters and the number of matches come first, and are always visible."""
 
     DEFAULT_CSS = """
     LogBar { padding: 0 1; max-height: 40vh; background: $surface; color: $text-muted; }
@@ -152,17 +159,17 @@ class LogBar(StatusLine):
         if state.pattern is not None:
             facts.append(match_spans(state.pattern, state.match))
         facts += filter_spans(options)
-        lines, is_filtered = len(view.store), options.has_filter
+        line_count, is_filtered = len(view.store), options.has_filter
         if is_filtered:
-            facts.append([(f"{count(view.model.passing_count)} of {count(lines)}", "plain")])
+            facts.append([(f"{count(view.model.passing_count)} of {count(line_count)}", "plain")])
         priority_count = len(facts)
         if view.store.dropped:
             facts.append([(f"{counted(view.store.dropped, 'older line')} not kept", "muted")])
         facts += _display_options(options)
-        if state.caught_up and state.read_part not in (None, 1):
-            facts.append([(f"reading older lines {percent(state.read_part)}", "muted")])
-        if not is_filtered and (lines or state.read_part == 1):
-            facts.append([(counted(lines, "line"), "muted")])
+        if state.caught_up and state.read_fraction not in (None, 1):
+            facts.append([(f"reading older lines {percent(state.read_fraction)}", "muted")])
+        if not is_filtered and (line_count or state.read_fraction == 1):
+            facts.append([(counted(line_count, "line"), "muted")])
         if view.date_unless_today:
             facts.append([(view.date_unless_today, "plain")])
         self.set_facts(facts, priority_count)
@@ -177,16 +184,16 @@ def _node_label(options: LogOptions, columns: Sequence[str]) -> list[Span]:
 
 
 def _follow_state(options: LogOptions, view: LogView, state: LogState) -> list[Span]:
-    following, unseen = view.viewport.follow, view.model.unseen
-    if state.ended and (following or not unseen):
+    is_following, unseen_count = view.viewport.follow, view.model.unseen
+    if state.ended and (is_following or not unseen_count):
         return [("complete" if state.is_complete else "job ended", "muted")]
-    if following and options.until_ns is not None:
+    if is_following and options.until_ns is not None:
         return [("end of the range", "muted")]
-    if following:
+    if is_following:
         return [("following", "good") if state.caught_up else ("reading", "muted")]
     spans: list[Span] = [("paused", "warn")]
-    if unseen:
-        spans.append((f" ↓ {count(unseen)} new", "accent"))
+    if unseen_count:
+        spans.append((f" ↓ {count(unseen_count)} new", "accent"))
     return spans
 
 
@@ -213,15 +220,15 @@ def _display_options(options: LogOptions) -> list[list[Span]]:
         facts.append([(TIME_LABELS[options.time], "accent")])
     if options.wrap:
         facts.append([("wrapped", "accent")])
-    open_kinds = [
+    unfolded_kinds = [
         name
-        for name, folded in (
+        for name, is_folded in (
             ("tracebacks", options.fold_tracebacks),
             ("bars", options.collapse_progress),
             ("repeats", options.fold_repeats),
         )
-        if not folded
+        if not is_folded
     ]
-    if open_kinds:
-        facts.append([("all ", "muted"), (", ".join(open_kinds), "accent")])
+    if unfolded_kinds:
+        facts.append([("all ", "muted"), (", ".join(unfolded_kinds), "accent")])
     return facts

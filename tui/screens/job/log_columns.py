@@ -1,4 +1,4 @@
-"""The log views: one for all nodes, or several side by side over the same store, one per node."""
+"""The log views: one for all nodes, or one per node, side by side. All views share one store of lines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LogColumn(Vertical):
 
 
 class LogColumns(Horizontal):
-    """The log columns; options apply to all of them."""
+    """The log columns; filters and display options apply to all columns."""
 
     def __init__(self, options: LogOptions, now_s: Callable[[], float]) -> None:
         super().__init__()
@@ -69,21 +69,23 @@ class LogColumns(Horizontal):
 
     @property
     def current(self) -> LogView:
+        """The view with the focus, else the first view."""
         return next((view for view in self.views if view.has_focus), self.main)
 
     def max_columns(self) -> int:
+        """Return how many columns fit side by side."""
         return min(4, self.size.width // COLUMN_CELLS)
 
     def set_options(self, options: LogOptions) -> None:
         """Apply filters and display options; columns side by side show only their own node's lines."""
         self.options = options
-        for position, view in enumerate(self.views):
-            view.options = self._column_options(position)
+        for index, view in enumerate(self.views):
+            view.options = self._column_options(index)
 
-    def _column_options(self, position: int) -> LogOptions:
-        if position >= len(self.nodes):
+    def _column_options(self, index: int) -> LogOptions:
+        if index >= len(self.nodes):
             return self.options
-        return replace(self.options, nodes=frozenset({self.nodes[position]}))
+        return replace(self.options, nodes=frozenset({self.nodes[index]}))
 
     def set_origin(self, time_ns: int) -> None:
         if time_ns != self.origin_ns:
@@ -92,26 +94,26 @@ class LogColumns(Horizontal):
                 view.set_origin(time_ns)
 
     async def show_nodes(self, names: Sequence[str]) -> None:
-        """Show the nodes side by side, as many as fit, or all in one log; a chosen node comes first."""
-        shown = [name for name in names if name not in self.options.hidden] if self.is_split else []
+        """If split, show as many nodes side by side as fit, the chosen node first; else show one column."""
+        visible_names = [name for name in names if name not in self.options.hidden] if self.is_split else []
         node = only_node(self.options)
-        first = shown.index(node) if node in shown else 0
-        nodes = (*shown[first:], *shown[:first])[: max(1, self.max_columns())]
+        first = visible_names.index(node) if node in visible_names else 0
+        nodes = (*visible_names[first:], *visible_names[:first])[: max(1, self.max_columns())]
         self.nodes = nodes if len(nodes) > 1 else ()
         columns = list(self.query(LogColumn))
-        number = max(1, len(self.nodes))
-        for column in columns[number:]:
+        column_count = max(1, len(self.nodes))
+        for column in columns[column_count:]:
             if column.view.has_focus:
                 self.screen.set_focus(self.main)
             await column.remove()
-        for position in range(len(columns), number):
-            view = LogView(store=self.main.store, options=self._column_options(position), now_s=self._now_s)
+        for index in range(len(columns), column_count):
+            view = LogView(store=self.main.store, options=self._column_options(index), now_s=self._now_s)
             await self.mount(LogColumn(view))
             view.viewport.follow = self.main.viewport.follow
             if self.origin_ns is not None:
                 view.set_origin(self.origin_ns)
-        for position, column in enumerate(self.query(LogColumn)):
-            column.set_title(self.nodes[position] if self.nodes else None)
+        for index, column in enumerate(self.query(LogColumn)):
+            column.set_title(self.nodes[index] if self.nodes else None)
         self.set_options(self.options)
         self.call_after_refresh(self.align_columns)
 
@@ -121,12 +123,12 @@ class LogColumns(Horizontal):
             self.align_columns()
 
     def align_columns(self) -> None:
-        """Scroll all other columns to the time of the focused one."""
+        """Scroll all other columns to the time of the focused column."""
         focused = self.current
         for view in self.views:
             if view is not focused:
                 view.viewport.align_with(focused.viewport)
 
-    def focus_next(self, by: int) -> None:
+    def focus_next(self, step: int) -> None:
         views = self.views
-        self.screen.set_focus(views[(views.index(self.current) + by) % len(views)])
+        self.screen.set_focus(views[(views.index(self.current) + step) % len(views)])

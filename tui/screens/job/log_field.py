@@ -46,7 +46,10 @@ class FieldSwitches:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """How a field of `FieldSwitches` is shown: the texts of its values, in the order its key cycles."""
+    """How a field of `FieldSwitches` is shown: its key, its label, and the texts of its values.
+
+    The key steps through the values in their order here.
+    """
 
     key: str
     label: str
@@ -66,7 +69,7 @@ SWITCHES = {
 
 
 class LogField(Vertical):
-    """The input field, visible while the user types; posts the text and shows errors in it."""
+    """The input field, visible while the user types; posts the typed text, and shows its errors."""
 
     DEFAULT_CSS = """
     LogField {
@@ -111,7 +114,8 @@ class LogField(Vertical):
         super().__init__(id=id)
         self.purpose: FieldPurpose = "find"
         self._history: dict[FieldPurpose, list[str]] = {}
-        self._recalled = 0
+        self._history_index = 0
+        """The entry of the history that the field shows, counted from the newest; 0 for none."""
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -147,7 +151,7 @@ class LogField(Vertical):
         selected: bool = False,
     ) -> None:
         """Open the field; typing replaces ``text`` if it is ``selected``."""
-        self.purpose, self._recalled = purpose, 0
+        self.purpose, self._history_index = purpose, 0
         prompt, placeholder = PROMPTS[purpose]
         self.query_one("#log-prompt", Static).update(prompt)
         field = self.query_one(Input)
@@ -167,18 +171,18 @@ class LogField(Vertical):
         self.remove_class("-open")
 
     def action_switch(self, name: str) -> None:
-        """Give a switch its next value."""
+        """Set an option to its next value."""
         switch = SWITCHES[name]
         if self.purpose in switch.purposes:
             values = list(switch.value_texts)
-            following = values[(values.index(getattr(self.switches, name)) + 1) % len(values)]
-            changes: dict[str, Any] = {name: following}
+            next_value = values[(values.index(getattr(self.switches, name)) + 1) % len(values)]
+            changes: dict[str, Any] = {name: next_value}
             self.switches = replace(self.switches, **changes)
 
-    def action_recall(self, by: int) -> None:
+    def action_recall(self, step: int) -> None:
         history = self._history.get(self.purpose, [])
-        self._recalled = max(0, min(len(history), self._recalled + by))
-        self._set_text(history[-self._recalled] if self._recalled else "")
+        self._history_index = max(0, min(len(history), self._history_index + step))
+        self._set_text(history[-self._history_index] if self._history_index else "")
 
     def action_complete(self) -> None:
         history = self._history.get(self.purpose, [])
@@ -193,7 +197,7 @@ class LogField(Vertical):
 
     @on(Input.Changed, "#log-input")
     def watch_switches(self) -> None:
-        """Show the options, or the error in the text; post ``Typed``, as the meaning of the text changed."""
+        """Show the options, or the error in the text; post ``Typed``, as the search or filter has changed."""
         pattern = self.pattern if self.purpose in ("find", "filter") else None
         self.problem = pattern.problem if pattern is not None else ""
         self.watch_problem()
@@ -215,9 +219,9 @@ class LogField(Vertical):
 
     @on(events.Click, "#log-switches")
     def _clicked(self, event: events.Click) -> None:
-        position = event.style.meta.get(FACT)
-        if position is not None and position < len(self._offered_switches):
-            self.action_switch(self._offered_switches[position])
+        index = event.style.meta.get(FACT)
+        if index is not None and index < len(self._offered_switches):
+            self.action_switch(self._offered_switches[index])
 
     def watch_problem(self) -> None:
         line = self.query_one("#log-switches", StatusLine)
@@ -226,10 +230,12 @@ class LogField(Vertical):
         elif self.purpose == "time":
             line.set_facts([[(TIME_EXAMPLES, "muted")]], 1)
         else:
-            facts = [_switch(SWITCHES[name], getattr(self.switches, name)) for name in self._offered_switches]
+            facts = [
+                _switch_spans(SWITCHES[name], getattr(self.switches, name)) for name in self._offered_switches
+            ]
             line.set_facts(facts, len(facts))
 
 
-def _switch(switch: Switch, value: object) -> list[Span]:
+def _switch_spans(switch: Switch, value: object) -> list[Span]:
     tone = "plain" if value == next(iter(switch.value_texts)) else "accent"
     return [(f"{switch.key} ", "key"), (switch.label, "muted"), (switch.value_texts[value], tone)]

@@ -61,13 +61,13 @@ SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
 """The log options that are remembered, in addition to the time mode."""
 
 
-def log_options(settings: Loaded, kept: JobState) -> LogOptions:
-    """Return the initial options of a log: the remembered ones, unless a setting is given explicitly.
+def log_options(settings: Loaded, job_state: JobState) -> LogOptions:
+    """Return the initial options of a log: settings given explicitly, else remembered options, else defaults.
 
-    The minimum level is not remembered: a log must not open with lines missing unnoticed.
+    The minimum level is not remembered: users might not notice that lines are hidden.
     """
     options = settings.configuration.logs
-    log = LogOptions(
+    defaults = LogOptions(
         time=options.time,
         wrap=options.wrap,
         min_level=options.min_level,
@@ -75,10 +75,10 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
         fold_tracebacks=options.fold_tracebacks,
         max_lines=options.max_lines_in_memory,
     )
-    remembered: dict[str, Any] = {name: getattr(kept, name) for name in SWITCHES}
-    remembered["time"] = kept.time if kept.time in TIME_MODES else None
+    remembered: dict[str, Any] = {name: getattr(job_state, name) for name in SWITCHES}
+    remembered["time"] = job_state.time if job_state.time in TIME_MODES else None
     return replace(
-        log,
+        defaults,
         **{
             name: value
             for name, value in remembered.items()
@@ -87,7 +87,8 @@ def log_options(settings: Loaded, kept: JobState) -> LogOptions:
     )
 
 
-LEVEL_STOPS: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
+LEVEL_CYCLE: tuple[LogLevel | None, ...] = (None, "INFO", "WARNING", "ERROR")
+"""Minimum levels in the order in which the key steps through them; None shows all lines."""
 
 
 class LogPane(MountsWithChildren, Vertical):
@@ -111,7 +112,7 @@ class LogPane(MountsWithChildren, Vertical):
     class LengthRequested(Message):
         """Request for the next shorter time range (1), or a longer one (-1)."""
 
-        by: int
+        step: int
 
     nodes: var[tuple[str, ...]] = var[tuple[str, ...]]((), init=False)
     """Names of the known nodes, from the metrics and from the log."""
@@ -132,7 +133,7 @@ class LogPane(MountsWithChildren, Vertical):
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
         self._options_before_field = options
-        self._state = LogState()
+        self._log_state = LogState()
         self._delayed_parts: list[LogPart] | None = None
 
     def compose(self) -> ComposeResult:
@@ -157,9 +158,9 @@ class LogPane(MountsWithChildren, Vertical):
         self.screen.set_focus(self.view)
 
     async def run_action(self, action: str, namespaces: Mapping[str, DOMNode] | None = None) -> None:
-        """Run an action of the pane, or else of the view with the focus."""
-        is_own = hasattr(self, f"action_{action.partition('(')[0]}")
-        await (super().run_action if is_own else self.view.run_action)(action, namespaces)
+        """Run an action of this pane, or of the focused log view if the pane has no such action."""
+        is_pane_action = hasattr(self, f"action_{action.partition('(')[0]}")
+        await (super().run_action if is_pane_action else self.view.run_action)(action, namespaces)
 
     # New parts
 
@@ -170,18 +171,19 @@ class LogPane(MountsWithChildren, Vertical):
     def set_nodes(self, names: Collection[str]) -> None:
         self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
-    def take(self, part: LogPart) -> None:
+    def add_part(self, part: LogPart) -> None:
+        """Append or prepend log entries to the store, or fill a gap with them; after a restart, clear it."""
         if self._delayed_parts is not None:
             self._delayed_parts.append(part)
             return
-        state, store = self._state, self.columns.main.store
+        state, store = self._log_state, self.columns.main.store
         if part.restarted:
             self.columns.main.clear()
-            state = self._state = LogState(pattern=state.pattern)
+            state = self._log_state = LogState(pattern=state.pattern)
         elif part.filled is not None:
             viewport = self.view.viewport
             if store.replace_gap(part.filled, part.entries) and not viewport.follow:
-                # show the lines that the user asked for
+                # show the lines that the user requested
                 viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
             if not isinstance(part.filled, NotKept):
                 self._report_filled(part.entries)
@@ -191,7 +193,7 @@ class LogPane(MountsWithChildren, Vertical):
             store.append(part.entries)
             state.caught_up = True
         state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
-        state.read_part = state.read_part if part.read_fraction is None else part.read_fraction
+        state.read_fraction = state.read_fraction if part.read_fraction is None else part.read_fraction
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()
 
@@ -204,47 +206,47 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"Gap filled: {lines}.")
 
     @contextmanager
-    def _parts_delayed(self) -> Iterator[None]:
-        """Delay new parts while the block runs, so that iterating over all lines sees a stable log."""
+    def _delaying_parts(self) -> Iterator[None]:
+        """Delay new parts until the ``with`` block ends, because the block iterates over all lines."""
         self._delayed_parts = []
         try:
             yield
         finally:
-            waiting, self._delayed_parts = self._delayed_parts, None
-            for part in waiting:
-                self.take(part)
+            delayed_parts, self._delayed_parts = self._delayed_parts, None
+            for part in delayed_parts:
+                self.add_part(part)
 
     # Options
 
-    def choose(self, options: LogOptions) -> None:
+    def set_options(self, options: LogOptions) -> None:
         if options != self.options:
             self.columns.set_options(options)
             self.show_log_status()
 
-    def leave(self) -> bool:
-        """Close or clear one of: field, selection, search, filter, columns; return False if none was active.
+    def step_back(self) -> bool:
+        """Close the field, else clear selection, search, filter or columns; return False if none is active.
 
-        The chosen node and the time range stay: the screen resets them.
+        The screen itself resets the chosen node and the time range.
         """
         options, purpose = self.options, self.field.purpose
         if self.field.is_open:
             self._close_field()
             self._cancel_typed()
             if purpose == "filter":
-                self.choose(self._options_before_field)
+                self.set_options(self._options_before_field)
             elif purpose == "find":
                 self._find(None)
             return True
         if self.view.viewport.clear_selection():
             return True
-        if self._state.pattern is not None:
+        if self._log_state.pattern is not None:
             self._find(None)
         elif options.pattern:
-            self.choose(replace(options, pattern=None, invert=False))
+            self.set_options(replace(options, pattern=None, invert=False))
         elif options.min_level is not None:
-            self.choose(replace(options, min_level=None))
+            self.set_options(replace(options, min_level=None))
         elif options.hidden:
-            self.choose(replace(options, hidden=frozenset()))
+            self.set_options(replace(options, hidden=frozenset()))
         elif self.columns.is_split:
             self.action_split_log()
         else:
@@ -252,36 +254,36 @@ class LogPane(MountsWithChildren, Vertical):
         return True
 
     def action_next_level(self) -> None:
-        following = dict(pairwise(LEVEL_STOPS))
-        self.choose(replace(self.options, min_level=following.get(self.options.min_level)))
+        next_levels = dict(pairwise(LEVEL_CYCLE))
+        self.set_options(replace(self.options, min_level=next_levels.get(self.options.min_level)))
 
     def show_range(self, start_s: float | None, end_s: float | None) -> None:
         """Show only the lines of a time range (epoch seconds)."""
         since_ns, until_ns = (None if at_s is None else int(at_s * NS_PER_S) for at_s in (start_s, end_s))
-        self.choose(replace(self.options, since_ns=since_ns, until_ns=until_ns))
+        self.set_options(replace(self.options, since_ns=since_ns, until_ns=until_ns))
 
-    def action_next_length(self, by: int) -> None:
-        self.post_message(self.LengthRequested(by))
+    def action_next_length(self, step: int) -> None:
+        self.post_message(self.LengthRequested(step))
 
     def action_toggle_option(self, option: str) -> None:
         change: dict[str, Any] = {option: not getattr(self.options, option)}
-        self.choose(replace(self.options, **change))
+        self.set_options(replace(self.options, **change))
 
     def action_next_time_mode(self) -> None:
-        after = TIME_MODES.index(self.options.time) + 1
-        self.choose(replace(self.options, time=TIME_MODES[after % len(TIME_MODES)]))
+        next_index = TIME_MODES.index(self.options.time) + 1
+        self.set_options(replace(self.options, time=TIME_MODES[next_index % len(TIME_MODES)]))
 
     # Nodes
 
     def show_node(self, node: str | None) -> None:
-        """Show only one node, or all; side by side, the columns start with that node."""
+        """Show only one node, or all nodes (None); side by side, the columns start with that node."""
         nodes = None if node is None else frozenset({node})
         self._choose_nodes(replace(self.options, nodes=nodes, hidden=self.options.hidden - {node}))
 
     def _choose_nodes(self, options: LogOptions) -> None:
-        self.choose(options)
+        self.set_options(options)
         if self.columns.is_split:
-            self._arrange()
+            self._start_rebuilding_columns()
 
     def action_hide_node(self) -> None:
         entry = self.view.model.cursor_entry
@@ -307,18 +309,18 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {columns.size.width}.")
         else:
             columns.is_split = not columns.is_split
-            self._arrange()
+            self._start_rebuilding_columns()
 
-    def action_focus_column(self, by: int) -> None:
+    def action_focus_column(self, step: int) -> None:
         if not self.columns.is_split:
             self.notify(f"Not side by side; {key_on(self, 'logs.split_log')} splits the log by node.")
-        self.columns.focus_next(by)
+        self.columns.focus_next(step)
 
     def on_resize(self) -> None:
         if self.columns.is_split:
-            self.call_after_refresh(self._arrange)
+            self.call_after_refresh(self._start_rebuilding_columns)
 
-    def _arrange(self) -> None:
+    def _start_rebuilding_columns(self) -> None:
         self._start_work(self._rebuild_columns, "log columns")
 
     async def _rebuild_columns(self) -> None:
@@ -328,7 +330,7 @@ class LogPane(MountsWithChildren, Vertical):
     # Typed text
 
     def action_find_in_log(self) -> None:
-        pattern = self._state.pattern
+        pattern = self._log_state.pattern
         self.field.open("find", pattern.text if pattern else "", selected=True)
 
     def action_filter_log(self) -> None:
@@ -355,7 +357,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def _filter(self, pattern: LogPattern | None) -> None:
         invert = pattern is not None and self.field.switches.invert
-        self.choose(replace(self.options, pattern=pattern, invert=invert))
+        self.set_options(replace(self.options, pattern=pattern, invert=invert))
 
     @on(LogField.Submitted)
     def _submitted(self, message: LogField.Submitted) -> None:
@@ -371,16 +373,16 @@ class LogPane(MountsWithChildren, Vertical):
             if message.purpose == "find" and field.pattern:
                 self._resolve_pattern(self._find)
 
-    def _resolve_pattern(self, use: Callable[[LogPattern | None], object]) -> None:
-        """Call ``use`` with the typed pattern, as an expression if no line has it as literal text."""
+    def _resolve_pattern(self, apply: Callable[[LogPattern | None], object]) -> None:
+        """Call ``apply`` with the typed pattern, as a regular expression if no line contains it literally."""
         pattern, store = self.field.pattern, self.view.store
         self._cancel_typed()
         if pattern is None or self.field.switches.regex is False or pattern.as_expression is None:
-            use(pattern)
+            apply(pattern)
             return
 
         async def work() -> None:
-            use(pattern if await has_match(store, pattern) else pattern.as_expression)
+            apply(pattern if await has_match(store, pattern) else pattern.as_expression)
 
         self._start_work(work, f"typed {self.field.purpose}")
 
@@ -390,26 +392,26 @@ class LogPane(MountsWithChildren, Vertical):
     # Searching
 
     def _find(self, pattern: LogPattern | None, *, moves: bool = True) -> None:
-        self._state.pattern, self._state.match = pattern, None
+        self._log_state.pattern, self._log_state.match = pattern, None
         self.searching = pattern is not None
         for view in self.columns.views:
             view.find(pattern if view is self.view else None, goes_to_match=moves)
         self.show_log_status()
 
     @on(MatchChanged)
-    def _searched(self, message: MatchChanged) -> None:
-        if self._state.pattern is not None:
-            self._state.match = message
+    def _match_changed(self, message: MatchChanged) -> None:
+        if self._log_state.pattern is not None:
+            self._log_state.match = message
             self.show_log_status()
 
     @on(FirstErrorLine.Chosen)
     def action_first_error(self) -> None:
-        """Go to the first error of all nodes; views without that line go to its time."""
+        """Go to the first error of all nodes; views that do not show it go to its time."""
         first = self.view.store.first_error
         if first is None:
-            is_complete = self._state.is_complete
+            is_complete = self._log_state.is_complete
             screen = self.screen
-            if is_complete and isinstance(screen, AppScreen) and "why" not in screen.unhinted:
+            if is_complete and isinstance(screen, AppScreen) and "why" not in screen.hidden_hints:
                 self.notify(f"No errors in the log; {screen.key_for('job.why')} shows what is wrong.")
             else:
                 self.notify("No errors." if is_complete else "No errors so far.")
@@ -452,23 +454,23 @@ class LogPane(MountsWithChildren, Vertical):
         entry = None if self.view.viewport.follow else self.view.model.cursor_entry
         return None if entry is None else stamp_ns(entry)
 
-    def moment_spans(self) -> list[Span]:
-        """Return the line under the cursor, or the newest one while following."""
+    def cursor_line_spans(self) -> list[Span]:
+        """Return the line under the cursor, or the newest line while following."""
         entry = self.view.model.cursor_entry
         if not isinstance(entry, LogLine):
             return []
         _, newest_ns = self.view.store.span_ns or (0, 0)
-        (when, _), (text, _) = line_spans(entry, entry.message, newest_ns, self.options.time)
-        return [(when, "muted"), (text, "plain")]
+        (time_text, _), (text, _) = line_spans(entry, entry.message, newest_ns, self.options.time)
+        return [(time_text, "muted"), (text, "plain")]
 
     def show_time(self, time_ns: int) -> None:
         """Go to a time; if its lines were dropped from memory, request them again."""
-        mark = self.view.store.not_kept_at(time_ns)
+        dropped_mark = self.view.store.not_kept_at(time_ns)
         for view in self.columns.views:
             if len(view.model):
-                view.viewport.go_to_time(time_ns if mark is None else mark.start_ns)
-        if mark is not None:
-            self.post_message(GapRetryRequested(mark, time_ns))
+                view.viewport.go_to_time(time_ns if dropped_mark is None else dropped_mark.start_ns)
+        if dropped_mark is not None:
+            self.post_message(GapRetryRequested(dropped_mark, time_ns))
 
     # Copying, saving and opening lines
 
@@ -482,20 +484,20 @@ class LogPane(MountsWithChildren, Vertical):
         if not entries:
             self.notify("No line to copy.")
         elif len(text.encode("utf-8", "replace")) > MAX_COPY_BYTES:
-            what = counted(len(entries), "line is", "lines are")
-            self.notify(f"{what} too long for the clipboard; W saves lines to a file.")
+            noun = counted(len(entries), "line is", "lines are")
+            self.notify(f"{noun} too long for the clipboard; W saves lines to a file.")
         else:
-            what = "line" if len(entries) == 1 else counted(len(entries), "line")
-            self.post_message(CopyRequested(text, what, lines=True))
+            noun = "line" if len(entries) == 1 else counted(len(entries), "line")
+            self.post_message(CopyRequested(text, noun, lines=True))
 
     async def _save(self, typed: str) -> None:
         """Save the lines shown, or all lines."""
         path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:
-            with self._parts_delayed():
+            with self._delaying_parts():
                 entries = self.view.model.entries(filtered=not self.field.switches.everything)
-                lines = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
+                line_count = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
         except FileExistsError:
             self._replaceable = path
             self.field.problem = f"{path} already exists; press enter again to replace it"
@@ -505,8 +507,8 @@ class LogPane(MountsWithChildren, Vertical):
             self.field.problem = f"not saved: {error}"
         else:
             self._close_field()
-            where = f"as {path.name}" if self.app.is_web else f"to {path}"
-            self.notify(f"Saved {counted(lines, 'line')} {where}.")
+            target_text = f"as {path.name}" if self.app.is_web else f"to {path}"
+            self.notify(f"Saved {counted(line_count, 'line')} {target_text}.")
             self.post_message(FilesSaved((path,)))
 
     def action_open_outside(self, program: Program) -> None:
@@ -521,7 +523,7 @@ class LogPane(MountsWithChildren, Vertical):
             lines = counted(view.model.passing_count, "line")
             self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
         try:
-            with self._parts_delayed():
+            with self._delaying_parts():
                 await show_in_program(
                     command,
                     view.model.entries(filtered=True),
@@ -544,13 +546,15 @@ class LogPane(MountsWithChildren, Vertical):
     @on(StatusChanged)
     def show_log_status(self) -> None:
         store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
-        empty = placeholder.display = len(store) == 0
-        self.columns.set_class(empty, "-empty")  # hiding the columns would lose the focus
-        if empty:
-            none = "The job ended without logging anything." if self._state.ended else "No log lines yet."
-            placeholder.update(none if self._state.read_part == 1 else "Reading the log…")
+        is_empty = placeholder.display = len(store) == 0
+        self.columns.set_class(is_empty, "-empty")  # hiding the columns would lose the focus
+        if is_empty:
+            empty_text = (
+                "The job ended without logging anything." if self._log_state.ended else "No log lines yet."
+            )
+            placeholder.update(empty_text if self._log_state.read_fraction == 1 else "Reading the log…")
         self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
-        self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._state)
+        self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._log_state)
 
 
 def _moment(time_ns: int) -> datetime:

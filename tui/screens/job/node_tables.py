@@ -21,18 +21,22 @@ from tui.widgets.gpu_matrix import Frame, GpuMatrix, MatrixRow
 
 @dataclass(frozen=True, slots=True)
 class MatrixOptions:
-    """View options of the GPU matrix: use or memory, the order of nodes, history, or one node by GPU."""
+    """View options of the GPU matrix."""
 
     memory: bool = False
+    """Show GPU memory instead of utilization."""
     worst_first: bool = False
+    """Sort nodes with findings first, then by value."""
     over_time: bool = False
+    """Show the history of each row instead of its GPUs."""
     node: str | None = None
+    """Show the GPUs of this node as rows; None shows all nodes."""
 
 
 class NodesPane(Vertical):
     """The list of nodes, and a chart below if it fits."""
 
-    class Fitted(Message):
+    class SpaceChanged(Message):
         """The space for a chart below the nodes may have changed."""
 
     def compose(self) -> ComposeResult:
@@ -49,37 +53,37 @@ class NodesPane(Vertical):
         self.matrix.set_data(matrix_rows(run, options), matrix_frame(run, time_range, options))
 
     def show_chart(self, charts: Sequence[ChartData]) -> ChartData | None:
-        """Show the chart of the nodes' GPUs, or else CPUs, below them and return it; None without room."""
+        """Show a chart of GPU utilization, else of CPUs, below the nodes; return it, or None without room."""
         by_id = {chart.id: chart for chart in charts if chart.has_data}
-        shown = by_id.get("util") or by_id.get("cpu")
-        chart, room = self.query_one(LineChart), self.size.height - self.matrix.virtual_size.height
-        chart.display = shown is not None and room >= 4
-        if shown is None or not chart.display:
+        chart_data = by_id.get("util") or by_id.get("cpu")
+        chart, free_lines = self.query_one(LineChart), self.size.height - self.matrix.virtual_size.height
+        chart.display = chart_data is not None and free_lines >= 4
+        if chart_data is None or not chart.display:
             return None
-        chart.show(shown.series, shown.spec)
-        return shown
+        chart.show(chart_data.series, chart_data.spec)
+        return chart_data
 
     def on_resize(self) -> None:
-        """Fit the nodes after the layout, which determines the space."""
-        self.call_after_refresh(self._fit)
+        """Fit the matrix after the layout, which determines the available space."""
+        self.call_after_refresh(self._fit_matrix)
 
-    def _fit(self) -> None:
-        if not self._pruning:  # closed before the layout: its children are gone
+    def _fit_matrix(self) -> None:
+        if not self._pruning:  # the pane was closed before the layout: its children are gone
             self.matrix.fit()
-            self.post_message(self.Fitted())
+            self.post_message(self.SpaceChanged())
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
-    """Return one row per node, or per GPU of the chosen node; memory is a share of the GPU's size."""
+    """Return one row per node, or per GPU of the chosen node; memory is a fraction of the GPU's memory."""
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
-    size = _gpu_memory_bytes(run) if memory else 1.0
-    only = next((node for node in nodes if node.name == options.node), None)
-    if only is not None:
-        rows = _gpu_rows(only, memory, size)
+    full_value = _gpu_memory_bytes(run) if memory else 1.0
+    chosen_node = next((node for node in nodes if node.name == options.node), None)
+    if chosen_node is not None:
+        rows = _gpu_rows(chosen_node, memory, full_value)
     else:
         notes = notes_by_node(run)
-        rows = [_node_row(node, notes.get(node.name, ""), memory, size) for node in nodes]
+        rows = [_node_row(node, notes.get(node.name, ""), memory, full_value) for node in nodes]
     if options.worst_first:
         # nodes with findings first, then those without values, then the lowest use or the most memory
         sign = -1 if memory else 1
@@ -88,11 +92,11 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
 
 
 def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: MatrixOptions) -> Frame:
-    """Return the display settings of the matrix; ``time_range`` is the visible one."""
+    """Return the display settings of the matrix; ``time_range`` is the visible time range."""
     memory = options.memory
-    # the chart below shows history
-    when = "" if options.over_time else ", last" if run.job.is_finished else " now"
-    suffix = f"{when}, {sanitize(options.node)}" if options.node else when
+    # "now" tells the matrix from the chart below it, which shows history
+    time_note = "" if options.over_time else ", last" if run.job.is_finished else " now"
+    suffix = f"{time_note}, {sanitize(options.node)}" if options.node else time_note
     has_gpus = run.metrics is not None and any(node.gpus for node in run.metrics.nodes)
     quantity = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
     return Frame(
@@ -109,9 +113,9 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
 
 
 def notes_by_node(run: RunSnapshot) -> dict[str, str]:
-    """Return the note of each node with findings: the sign and word of its worst finding."""
+    """Return a note for each node with findings: sign and word of its worst finding."""
     notes: dict[str, str] = {}
-    for finding in run.findings:  # the worst first
+    for finding in run.findings:  # sorted, the worst first
         if finding.node is not None:
             sign, word = finding.kind.note.split(" ", 1)
             sign = SIGNS["critical"] if finding.severity == "critical" else sign
@@ -119,8 +123,8 @@ def notes_by_node(run: RunSnapshot) -> dict[str, str]:
     return notes
 
 
-def _node_row(node: NodeSnapshot, note: str, memory: bool, size: float) -> MatrixRow:
-    values = _shares(node.gpu_memory_now if memory else node.gpu_utilization_now, size)
+def _node_row(node: NodeSnapshot, note: str, memory: bool, full_value: float) -> MatrixRow:
+    values = _fractions(node.gpu_memory_now if memory else node.gpu_utilization_now, full_value)
     history = node.mean_memory if memory else node.mean_utilization
     disk = bytes_iec(node.disk_usage_now)
     if node.disk_utilization_now is not None:
@@ -129,23 +133,25 @@ def _node_row(node: NodeSnapshot, note: str, memory: bool, size: float) -> Matri
     return MatrixRow(node.name, note, values, mean_known(values), history, facts)
 
 
-def _gpu_rows(node: NodeSnapshot, memory: bool, size: float) -> list[MatrixRow]:
-    now = _shares(node.gpu_memory_now if memory else node.gpu_utilization_now, size)
+def _gpu_rows(node: NodeSnapshot, memory: bool, full_value: float) -> list[MatrixRow]:
+    fractions = _fractions(node.gpu_memory_now if memory else node.gpu_utilization_now, full_value)
     over_time = node.gpu_memory if memory else node.gpu_utilization
-    other = node.gpu_utilization_now if memory else node.gpu_memory_now
-    formatted = percent if memory else bytes_iec
+    other_values = node.gpu_utilization_now if memory else node.gpu_memory_now
+    format_value = percent if memory else bytes_iec
     return [
-        MatrixRow(f"gpu {gpu}", "", (share,), share, history, (formatted(other_value),))
-        for gpu, share, history, other_value in zip(node.gpus, now, over_time, other, strict=True)
+        MatrixRow(f"gpu {gpu}", "", (fraction,), fraction, history, (format_value(other_value),))
+        for gpu, fraction, history, other_value in zip(
+            node.gpus, fractions, over_time, other_values, strict=True
+        )
     ]
 
 
-def _shares(now: tuple[float | None, ...], size: float) -> tuple[float | None, ...]:
-    return tuple(None if value is None else min(1.0, value / size) for value in now)
+def _fractions(values: tuple[float | None, ...], full_value: float) -> tuple[float | None, ...]:
+    return tuple(None if value is None else min(1.0, value / full_value) for value in values)
 
 
 def _gpu_memory_bytes(run: RunSnapshot) -> float:
-    """Return the memory of one GPU: from the instance type, else the highest usage seen."""
+    """Return the memory of one GPU: that of the instance type, else the highest usage of any GPU now."""
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     if limit_mib:
         return limit_mib * 1024.0**2

@@ -48,12 +48,12 @@ async def import_screen() -> None:
 
 
 async def job_by_id(job_id: str, tab: str | None, services: PageServices) -> JobPage | None:
-    """Find the page of a job; it opens on ``tab``, or without one on the tab used last."""
+    """Return the page of a job; notify if the job is gone. ``tab`` is None for the tab used last."""
     job = await services.session.find_job(job_id)
     if job is None:
         services.app.notify(f"No job {sanitize(job_id)} on {services.session.remote_name}.", severity="error")
         return None
     if tab is not None:
-        used_last = replace(services.memory.state.job, tab=tab, job_id=job.id)
-        services.memory.put(job=used_last)
+        job_state = replace(services.memory.state.job, tab=tab, job_id=job.id)
+        services.memory.put(job=job_state)
     return JobPage(job)

@@ -32,7 +32,7 @@ from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.screens import messages
 from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_on
-from tui.screens.charts.builder import METRIC, step_clock
+from tui.screens.charts.builder import METRIC, step_time_map
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
@@ -60,7 +60,7 @@ NO_PROBLEMS = "No problems found with this job."
 
 
 class TabStrip(Widget):
-    """Tabs on a single line; Textual's own take two."""
+    """Tabs on a single line; Textual's own tabs take two lines."""
 
     DEFAULT_CSS = """
     TabStrip {
@@ -78,16 +78,16 @@ class TabStrip(Widget):
     def render(self) -> Text:
         active = self.get_component_rich_style("tab-strip--active", partial=True)
         key_style = self.get_component_rich_style("tab-strip--key", partial=True)
-        narrow = sum(len(tab) + 5 for tab in JOB_TABS) > self.size.width
-        line = Text(" ", no_wrap=True, overflow="ellipsis", end="")
+        is_narrow = sum(len(tab) + 5 for tab in JOB_TABS) > self.size.width
+        strip = Text(" ", no_wrap=True, overflow="ellipsis", end="")
         for tab in JOB_TABS:
-            key = "" if narrow else f"{key_on(self, f'job.show_{tab}')} "
+            key = "" if is_narrow else f"{key_on(self, f'job.show_{tab}')} "
             label = (tab.capitalize(), active if tab == self.active else "")
-            part = Text.assemble((key, key_style), label, "  " if narrow else "   ")
-            part.apply_meta({"tab": tab})
-            line.append_text(part)
-        line.right_crop(1)
-        return line
+            tab_text = Text.assemble((key, key_style), label, "  " if is_narrow else "   ")
+            tab_text.apply_meta({"tab": tab})
+            strip.append_text(tab_text)
+        strip.right_crop(1)
+        return strip
 
     async def on_click(self, event: events.Click) -> None:
         if tab := event.style.meta.get("tab"):
@@ -99,15 +99,15 @@ _FIRST_TABS: dict[str, str] = {JobStatus.FAILED: "logs", JobStatus.DEPLOY_FAILED
 """Failed jobs open on the tab that explains why: the log, or the status history if the job never started."""
 
 
-def first_tab(kept: JobState, job: TrainingJob) -> str:
-    """Return the tab to open: the last one of the same job, else one that suits the job's status."""
-    if job.id == kept.job_id and kept.tab in TAB_IDS:
-        return kept.tab
+def first_tab(remembered: JobState, job: TrainingJob) -> str:
+    """Return the tab to open: the remembered tab of the same job, else a tab that suits the job's status."""
+    if job.id == remembered.job_id and remembered.tab in TAB_IDS:
+        return remembered.tab
     return _FIRST_TABS.get(job.current_status, TAB_IDS[0])
 
 
 class JobScreen(AppScreen):
-    """The job screen of a run, live; ``feed_with`` creates the feed that keeps it fresh."""
+    """The job screen of a run, live or recorded; ``feed_with`` creates the feed that reads its data."""
 
     CSS_PATH = "job.tcss"
     SCOPES = (
@@ -143,37 +143,38 @@ class JobScreen(AppScreen):
     ) -> None:
         super().__init__()
         self._memory = memory or Memory()
-        self._kept_layout = self._memory.state.job
+        self._remembered_layout = self._memory.state.job
         self.job, self.shown_job_id = job, job.id
         self.set_reactive(JobScreen.tab, tab or first_tab(self._memory.state.job, job))
-        # set now, because a later change restyles all widgets
+        # set before mounting, because a later change would restyle all widgets
         self.add_class(f"-tab-{self.tab}", update=False)
-        self._recorded = recorded
+        self._recorded_run = recorded
         self._feed_with = feed_with
         self.metrics = MetricsPane(
-            self._read_span,
+            self._request_samples,
             memory_in_matrix=self._memory.state.job.memory_in_matrix,
             pins=tuple(self._memory.state.pins.get(job.project_id, ())),
             id="panels",
         )
         self.log_pane = LogPane(job, log or LogOptions(), now_s=self._now_s, id="log")
         self.checkpoints = CheckpointPane(id="checkpoints")
-        self._newest: RunSnapshot | None = None
-        """The newest snapshot; not shown while another screen covers this one."""
+        self._newest_snapshot: RunSnapshot | None = None
+        """The newest snapshot; not shown while another screen covers this screen."""
         self._sync_timer: Timer | None = None
         self._synced_ns: int | None = None
-        self._why_behind: WhyView | None = None
-        """The explanation that led to the log; going back shows it again."""
+        """Time of the log's cursor that the readout of the charts was last moved to."""
+        self._why_to_reopen: WhyView | None = None
+        """The explanation from which the user went to the log; going back opens it again."""
         self._feed = self._new_feed(None)
 
     def _new_feed(self, span_s: float | None, **options: Any) -> RunFeed:
-        if self._recorded is not None:
-            options["recorded_progress"] = self._recorded.progress
-            options["metrics"] = self._recorded.metrics
+        if self._recorded_run is not None:
+            options["recorded_progress"] = self._recorded_run.progress
+            options["metrics"] = self._recorded_run.metrics
         return self._feed_with(
             self.job,
             publish=self.publish,
-            on_log=partial(self.log_pane.call_next, self.log_pane.take),
+            on_log=partial(self.log_pane.call_next, self.log_pane.add_part),
             on_gone=partial(
                 self.notify, "This job no longer exists. Showing last known data.", severity="warning"
             ),
@@ -191,65 +192,65 @@ class JobScreen(AppScreen):
         yield Details(id="details").data_bind(JobScreen.snapshot)  # in the space above the log
         yield self.log_pane
         yield self.checkpoints
-        if self._recorded is not None:
-            yield TimeBar(self._recorded, id="time-bar")
+        if self._recorded_run is not None:
+            yield TimeBar(self._recorded_run, id="time-bar")
         yield StatusFooter().data_bind(JobScreen.connection)
 
     def on_mount(self) -> None:
-        for part in ("view", "snapshot"):
-            self.watch(self.metrics, part, self._show_time, init=False)
+        for attribute in ("view", "snapshot"):
+            self.watch(self.metrics, attribute, self._show_time, init=False)
         self.watch(self.metrics.grid, "counts", self._show_time, init=False)
-        for part in ("nodes", "searching"):
-            self.watch(self.log_pane, part, self._show_hints, init=False)
+        for attribute in ("nodes", "searching"):
+            self.watch(self.log_pane, attribute, self._show_hints, init=False)
         self.watch_tab(self.tab)
         self.run_feed("run feed")
 
     # Updates from the feed
 
-    def take(self, snapshot: RunSnapshot) -> None:
+    def receive(self, snapshot: RunSnapshot) -> None:
         self.job = snapshot.job
-        self._newest = snapshot
-        if self._recorded is not None and self.metrics.view.window.span is None:
-            self._recorded.keep_metrics(snapshot)
+        self._newest_snapshot = snapshot
+        if self._recorded_run is not None and self.metrics.view.window.span is None:
+            self._recorded_run.keep_metrics(snapshot)
         if not self.is_covered:
             self._show(snapshot)
         self.post_message(messages.RunChecked(snapshot, all_checked=is_all_checked(snapshot)))
 
     def on_screen_resume(self) -> None:
-        if self._newest is not None and self._newest is not self.snapshot:
-            self._show(self._newest)
+        if self._newest_snapshot is not None and self._newest_snapshot is not self.snapshot:
+            self._show(self._newest_snapshot)
 
     def _show(self, snapshot: RunSnapshot) -> None:
         self.log_pane.set_origin(snapshot.running_since)
         self.snapshot = snapshot
-        self._keep_layout()
+        self._remember_layout()
 
-    def _read_span(self, span: timedelta | None, shown: timedelta | None) -> None:
-        self._feed.set_span(span, shown)
+    def _request_samples(self, span: timedelta | None, visible: timedelta | None) -> None:
+        self._feed.set_span(span, visible)
         self._show_time()
 
     def _now_s(self) -> float:
-        return time.time() if self._recorded is None else self._recorded.at.timestamp()
+        return time.time() if self._recorded_run is None else self._recorded_run.at.timestamp()
 
     def palette_items(self) -> Iterator[PaletteItem]:
-        run = self._newest
+        run = self._newest_snapshot
         progress = run.progress if run is not None else None
         for name, series in progress.metrics.items() if progress is not None else ():
-            choose = partial(self._show_metric, name)
-            yield PaletteItem("metric", sanitize(name), number(latest(series)), choose)
+            on_choose = partial(self._show_metric, name)
+            yield PaletteItem("metric", sanitize(name), number(latest(series)), on_choose)
         for checkpoint in (run.checkpoints or ()) if run is not None else ():
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
             job_text = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (job_text, sanitize(checkpoint.checkpoint_type or ""), size)
             about = " · ".join(fact for fact in facts if fact)
-            choose = partial(self.checkpoints.open_files, checkpoint)
-            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, choose)
+            on_choose = partial(self.checkpoints.open_files, checkpoint)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, on_choose)
 
     def _show_metric(self, name: str) -> None:
         self.tab = "metrics"
         self.metrics.show_chart(METRIC + name)
 
-    def _keep_layout(self) -> None:
+    def _remember_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
         log = self.log_pane.options
         layout = JobState(
@@ -259,33 +260,35 @@ class JobScreen(AppScreen):
             time=log.time,
             **{name: getattr(log, name) for name in SWITCHES},
         )
-        if layout != self._kept_layout:  # compared with this screen's own: another job may be open above
-            self._kept_layout = layout
+        if (
+            layout != self._remembered_layout
+        ):  # not compared with the memory, where another job screen may have put its own
+            self._remembered_layout = layout
             self._memory.put(job=layout)
 
     @on(TimeBar.Sought)
-    def _read_moment(self) -> None:
-        """Read another moment of a recording; the screen shows the old one until its data arrives."""
-        if self._recorded is not None:
+    def _read_recorded_time(self) -> None:
+        """Read a recording at another time; until its data arrives, the screen shows the previous time."""
+        if self._recorded_run is not None:
             self.workers.cancel_group(self, "feed")
-            self.job = self._recorded.job
+            self.job = self._recorded_run.job
             self._feed = self._new_feed(self.metrics.view.window.span, findings=())
             self.run_feed("run feed")
 
-    def watch_snapshot(self, before: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
+    def watch_snapshot(self, previous: RunSnapshot | None, snapshot: RunSnapshot | None) -> None:
         """Update the panels that are visible and whose data changed."""
         if snapshot is None:
             return
         self._show_hints()
         nodes = snapshot.metrics.nodes if snapshot.metrics else ()
         self.log_pane.set_nodes([node.name for node in nodes])
-        if before is None or before.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
+        if previous is None or previous.checkpoints is not snapshot.checkpoints or self.tab == "checkpoints":
             self.checkpoints.show_run(snapshot)
 
     # View
 
     def watch_tab(self, tab: str) -> None:
-        self._why_behind = None
+        self._why_to_reopen = None
         self.update_classes({f"-tab-{name}": name == tab for name in JOB_TABS})
         self.query_one(TabStrip).active = tab
         self.refresh_bindings()
@@ -313,7 +316,7 @@ class JobScreen(AppScreen):
     def _show_hints(self) -> None:
         log, is_over = self.log_pane, self.is_over
         has_checkpoints = self.snapshot is not None and bool(self.snapshot.checkpoints)
-        self.unhint(
+        self.hide_hints(
             why=not self._is_explainable,
             show_logs=self.tab == "logs",
             deploy=not has_checkpoints,
@@ -332,13 +335,15 @@ class JobScreen(AppScreen):
 
     def _show_time(self) -> None:
         """Update the time row and the log's range; on Metrics, also the log line at the readout."""
-        self.query_one(TimeRow).shown = self.metrics.time_shown()
+        self.query_one(TimeRow).content = self.metrics.time_row_content()
         log = self.log_pane
         log.show_range(*self.metrics.log_range)
         if self.tab == "metrics":
-            shown, charts = self.metrics.grid.counts
-            facts = [[(f"{shown} of {charts} charts", "muted")]] if shown < charts else []
-            self.query_one("#moment", StatusLine).set_facts([*facts, log.moment_spans()])
+            shown_count, chart_count = self.metrics.grid.counts
+            facts = (
+                [[(f"{shown_count} of {chart_count} charts", "muted")]] if shown_count < chart_count else []
+            )
+            self.query_one("#moment", StatusLine).set_facts([*facts, log.cursor_line_spans()])
 
     @on(TimeRow.Chosen)
     def _range_chosen(self, message: TimeRow.Chosen) -> None:
@@ -346,15 +351,15 @@ class JobScreen(AppScreen):
 
     @on(LogPane.LengthRequested)
     def _length_requested(self, message: LogPane.LengthRequested) -> None:
-        self.metrics.cycle_length(message.by)
+        self.metrics.cycle_length(message.step)
 
     @on(LogPane.TimeRequested)
     def _go_to_time(self, message: LogPane.TimeRequested) -> None:
-        self.metrics.include(message.time_ns / NS_PER_S)
+        self.metrics.include_time(message.time_ns / NS_PER_S)
         self.log_pane.show_time(message.time_ns)
 
     @on(GapRetryRequested)
-    def _gap_opened(self, message: GapRetryRequested) -> None:
+    def _gap_retry_requested(self, message: GapRetryRequested) -> None:
         self.notify("Reading older lines…" if isinstance(message.gap, NotKept) else "Retrying the gap…")
         run_in_background(self, partial(self._read_gap, message), "gap", exclusive=True)
 
@@ -365,12 +370,12 @@ class JobScreen(AppScreen):
             self.notify(str(error), title="Still missing", severity="warning")
 
     @on(Moved)
-    def _log_moved(self) -> None:
+    def _log_cursor_moved(self) -> None:
         if self._sync_timer is None:
             self._sync_timer = self.set_timer(0.1, self._sync_readout)
 
     def _sync_readout(self) -> None:
-        """Move the readout to the time of the log's cursor, unless a move of the readout put it there."""
+        """Move the readout to the time of the log's cursor, unless the readout has just moved that cursor."""
         self._sync_timer = None
         chosen_ns = self.log_pane.chosen_ns
         if chosen_ns != self._synced_ns:
@@ -387,8 +392,8 @@ class JobScreen(AppScreen):
     def _node_chosen(self, message: NodeChosen) -> None:
         self.node = message.node
 
-    @on(MetricsPane.TimeRead)
-    def _show_log_at(self, message: MetricsPane.TimeRead) -> None:
+    @on(MetricsPane.ReadoutMoved)
+    def _show_log_at(self, message: MetricsPane.ReadoutMoved) -> None:
         log = self.log_pane
         log.show_time(int(message.at_s * NS_PER_S))
         self._synced_ns = log.chosen_ns
@@ -398,36 +403,38 @@ class JobScreen(AppScreen):
         pins = {**self._memory.state.pins, self.job.project_id: list(message.pins)}
         self._memory.put(pins=pins)
 
-    @on(MetricsPane.NodesLeft)
-    def _nodes_left(self) -> None:
+    @on(MetricsPane.PickingEnded)
+    def _picking_ended(self) -> None:
         self.focus_tab(self.tab)
 
     # Actions
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes active on this tab, including those active on all tabs."""
-        playing = (Scope.RECORDING,) if self._recorded is not None else ()
-        return (*playing, Scope.JOB, *JOB_TABS[self.tab])
+        """The scopes of the visible tab, and those that are active on all tabs."""
+        recording_scopes = (Scope.RECORDING,) if self._recorded_run is not None else ()
+        return (*recording_scopes, Scope.JOB, *JOB_TABS[self.tab])
 
-    def action_step_tab(self, by: int) -> None:
-        self.action_show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + by) % len(TAB_IDS)])
+    def action_step_tab(self, step: int) -> None:
+        self.action_show_tab(TAB_IDS[(TAB_IDS.index(self.tab) + step) % len(TAB_IDS)])
 
-    def action_step_node(self, by: int) -> None:
-        names = self.log_pane.nodes
-        stops: list[str | None] = [None, *names]
-        position = stops.index(self.node) if self.node in stops else 0
-        self.node = stops[(position + by) % len(stops)]
-        if len(stops) < 3:
-            self.notify("The job has only one node." if names else "No nodes yet.")
+    def action_step_node(self, step: int) -> None:
+        node_names = self.log_pane.nodes
+        choices: list[str | None] = [None, *node_names]  # None shows all nodes
+        index = choices.index(self.node) if self.node in choices else 0
+        self.node = choices[(index + step) % len(choices)]
+        if len(choices) < 3:
+            self.notify("The job has only one node." if node_names else "No nodes yet.")
         elif self.tab in ("checkpoints", "details"):
             self.notify(f"Log and charts show {sanitize(self.node) if self.node else 'all nodes'}.")
 
     def action_export(self) -> None:
         charts = self.metrics.shown_samples()
-        shown = [(chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts]
-        clock = step_clock(self.snapshot)
-        table = table_of_series("metrics", shown, clock.time, clock.reached)
+        exported_charts = [
+            (chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts
+        ]
+        time_map = step_time_map(self.snapshot)
+        table = table_of_series("metrics", exported_charts, time_map.time, time_map.reached)
         names = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
         self.post_message(messages.ExportRequested("the charts shown", [table], names))
 
@@ -457,7 +464,7 @@ class JobScreen(AppScreen):
         if self.snapshot is not None and self._is_explainable:
             from tui.screens.why import WhyPage
 
-            page = WhyPage(self.snapshot, lambda: self._newest, self._show_log_from, view)
+            page = WhyPage(self.snapshot, lambda: self._newest_snapshot, self._show_log_from, view)
             self.post_message(OpenPage(page))
         else:
             self.notify(NO_PROBLEMS)
@@ -465,13 +472,13 @@ class JobScreen(AppScreen):
     def _show_log_from(self, begin: datetime, view: WhyView) -> None:
         self.action_show_tab("logs")
         self._go_to_time(LogPane.TimeRequested(int(begin.timestamp() * NS_PER_S)))
-        self._why_behind = view
+        self._why_to_reopen = view
 
     def action_resume(self) -> None:
         if self.snapshot is None:
             self.notify("The job is still being read.")
-        elif why := messages.resume_obstacle(self.snapshot):
-            self.notify(why)
+        elif obstacle := messages.resume_obstacle(self.snapshot):
+            self.notify(obstacle)
         else:
             self.post_message(messages.ResumeRequested(self.job))
 
@@ -487,10 +494,10 @@ class JobScreen(AppScreen):
             self.notify(NO_PROBLEMS)
 
     def action_copy_id(self) -> None:
-        chosen = self.checkpoints.chosen if self.tab == "checkpoints" else None
-        address = checkpoint_address(self.job, chosen.name) if chosen is not None else ""
-        what = "checkpoint address" if address else "job id"
-        self.post_message(messages.CopyRequested(address or self.job.id, what))
+        checkpoint = self.checkpoints.chosen_checkpoint if self.tab == "checkpoints" else None
+        address = checkpoint_address(self.job, checkpoint.name) if checkpoint is not None else ""
+        noun = "checkpoint address" if address else "job id"
+        self.post_message(messages.CopyRequested(address or self.job.id, noun))
 
     def action_copy_status(self) -> None:
         if self.snapshot is not None:
@@ -498,13 +505,13 @@ class JobScreen(AppScreen):
             self.post_message(messages.CopyRequested(text, "status", lines=True))
 
     def action_back(self) -> None:
-        """Clear the innermost state (filter, cursor, marks, selected node), else go back to Why, or close."""
-        if self.log_pane.leave():
+        """Clear one state (filter, cursor, marks, selected node); without any, go back to Why, or close."""
+        if self.log_pane.step_back():
             return
         if self.tab == "live" and self.metrics.picks_node:
             self.focus_tab(self.tab)
             return
-        if self.tab in ("live", "metrics") and self.metrics.leave():
+        if self.tab in ("live", "metrics") and self.metrics.step_back():
             return
         if self.tab == "checkpoints" and self.checkpoints.clear_marks():
             return
@@ -513,7 +520,7 @@ class JobScreen(AppScreen):
         elif self.node is not None:
             self.node = None
         else:
-            why, self._why_behind = self._why_behind, None
+            why, self._why_to_reopen = self._why_to_reopen, None
             if why is not None and self._is_explainable:
                 self.action_why(why)
             else:

@@ -1,4 +1,4 @@
-"""The time bar of a recording: a track of the run with the shown moment and marks to jump to."""
+"""The time bar of a recording: the length of the run, the time that is shown, and marks to jump to."""
 
 from __future__ import annotations
 
@@ -24,34 +24,36 @@ if TYPE_CHECKING:
     from tui.readers.recorded_runs import RecordedRun
 
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
-READ_AFTER_S = 0.15
-"""Pause after which the last of several quick seeks is read, as in a drag; the first is read at once."""
+"""Speeds of playing, relative to the recorded run."""
+READ_DELAY_S = 0.15
+"""Delay for reading after quick seeks, such as a drag: the first is read at once, the last after a pause."""
 MARKS: dict[MomentKind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
 }
-"""Sign and tone of each kind of moment; in a shared cell, the last kind here is shown."""
+"""Sign and tone by kind of moment; if moments share a cell, the kind that is last in this table is shown."""
 
 
 class TimeBar(Widget):
-    """The time bar; a click or a drag goes to that moment."""
+    """The time bar; a click or a drag seeks to the time at the pointer."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"
 
     class Sought(Message):
-        """The user chose another moment; the screen must read its data."""
+        """The user chose another time of the recording; the screen must read its data."""
 
     def __init__(self, run: RecordedRun, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._run = run
         self._moments: Sequence[Moment] = ()
         self._track = (0, 1)
+        """First cell of the track, and its width."""
         self._shown_at = run.begin
         self._dragging = False
         self._read_timer: Timer | None = None
-        # the longest step of which the run has at least 50
+        # the longest of these steps that fits at least 50 times into the run
         steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
         min_step = timedelta(seconds=10)
         self._step = next((step for step in steps if step * 50 <= run.end - run.begin), min_step)
@@ -65,11 +67,11 @@ class TimeBar(Widget):
         return self._run.clock.is_playing and self._run.at < self._run.end
 
     def _repaint(self) -> None:
-        self._label_key()
+        self._update_key_label()
         if self._shown_at != self._run.at:
             self.refresh()
 
-    def _label_key(self) -> None:
+    def _update_key_label(self) -> None:
         if isinstance(self.screen, AppScreen):
             self.screen.labels = {"play": "pause"} if self._is_playing else {}
 
@@ -91,7 +93,7 @@ class TimeBar(Widget):
         else:
             self._read_timer.stop()
         self._read_timer = self.set_timer(
-            READ_AFTER_S, partial(self._end_of_seeking, self._read_timer is not None)
+            READ_DELAY_S, partial(self._end_of_seeking, self._read_timer is not None)
         )
 
     def _end_of_seeking(self, has_unread_seek: bool) -> None:
@@ -99,14 +101,14 @@ class TimeBar(Widget):
         if has_unread_seek:
             self.post_message(self.Sought())
 
-    def action_go_to_mark(self, by: int) -> None:
+    def action_go_to_mark(self, step: int) -> None:
         at = self._run.at
-        others = [moment for moment in self._moments if (moment.at > at if by > 0 else moment.at < at)]
-        if others:
-            self._run.seek(others[0 if by > 0 else -1].at)
+        candidates = [moment for moment in self._moments if (moment.at > at if step > 0 else moment.at < at)]
+        if candidates:
+            self._run.seek(candidates[0 if step > 0 else -1].at)
             self._show_and_read()
         else:
-            self.notify("No later mark." if by > 0 else "No earlier mark.")
+            self.notify("No later mark." if step > 0 else "No earlier mark.")
 
     # Playing
 
@@ -119,17 +121,17 @@ class TimeBar(Widget):
                 run.seek(run.begin)
                 self._show_and_read()
             run.clock.play()
-        self._label_key()
+        self._update_key_label()
         self.refresh()
 
-    def action_change_speed(self, by: int) -> None:
+    def action_change_speed(self, step: int) -> None:
         clock = self._run.clock
-        others = [speed for speed in SPEEDS if (speed - clock.speed) * by > 0]
-        if others:
-            clock.speed = others[0 if by > 0 else -1]
+        candidates = [speed for speed in SPEEDS if (speed - clock.speed) * step > 0]
+        if candidates:
+            clock.speed = candidates[0 if step > 0 else -1]
             self.refresh()
         else:
-            self.notify("This is the highest speed." if by > 0 else "This is the lowest speed.")
+            self.notify("This is the highest speed." if step > 0 else "This is the lowest speed.")
 
     # The mouse
 
@@ -148,8 +150,8 @@ class TimeBar(Widget):
 
     def _seek_to_cell(self, x: int) -> None:
         start, cells = self._track
-        part = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
-        self._run.seek(self._run.begin + part * (self._run.end - self._run.begin))
+        fraction = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
+        self._run.seek(self._run.begin + fraction * (self._run.end - self._run.begin))
         self._show_and_read()
 
     # Painting
@@ -158,33 +160,34 @@ class TimeBar(Widget):
         run, styles = self._run, tone_styles(self.app)
         self._shown_at = run.at
         sign = "▶" if self._is_playing else "‖"
-        before = f" {sign} {run.clock.speed:g}× "
-        shown, length = ((time - run.begin).total_seconds() for time in (run.at, run.end))
-        after = f" {duration(shown)} of {duration(length)} "
-        here = next((moment for moment in reversed(self._moments) if moment.at == run.at), None)
-        cells = max(self.size.width - len(before) - len(after), 10)
+        prefix = f" {sign} {run.clock.speed:g}× "
+        shown_s, length_s = ((time - run.begin).total_seconds() for time in (run.at, run.end))
+        suffix = f" {duration(shown_s)} of {duration(length_s)} "
+        current_moment = next((moment for moment in reversed(self._moments) if moment.at == run.at), None)
+        cells = max(self.size.width - len(prefix) - len(suffix), 10)
         note = Text()
-        if here is not None:
-            label = f"· {MARKS[here.kind][0]} {clip(sanitize(here.text), min(40, cells // 3))} "
-            note = Text(label, styles[MARKS[here.kind][1]])
+        if current_moment is not None:
+            mark, tone = MARKS[current_moment.kind]
+            text = clip(sanitize(current_moment.text), min(40, cells // 3))
+            note = Text(f"· {mark} {text} ", styles[tone])
             cells -= note.cell_len
-        self._track = (len(before), cells)
-        line = Text(before, no_wrap=True, end="")
-        for sign, style in self._cells(cells, shown, length):
+        self._track = (len(prefix), cells)
+        line = Text(prefix, no_wrap=True, end="")
+        for sign, style in self._cells(cells, shown_s, length_s):
             line.append(sign, styles[style])
-        return line.append(after).append_text(note)
+        return line.append(suffix).append_text(note)
 
-    def _cells(self, cells: int, shown: float, length: float) -> list[tuple[str, str]]:
+    def _cells(self, cells: int, shown_s: float, length_s: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
 
         def cell(seconds: float) -> int:
-            return min(max(round(seconds / (length or 1.0) * (cells - 1)), 0), cells - 1)
+            return min(max(round(seconds / (length_s or 1.0) * (cells - 1)), 0), cells - 1)
 
-        now = cell(shown)
-        row = [("━", "accent") if position < now else ("─", "muted") for position in range(cells)]
+        shown_cell = cell(shown_s)
+        row = [("━", "accent") if index < shown_cell else ("─", "muted") for index in range(cells)]
         for kind, mark in MARKS.items():
             for moment in self._moments:
                 if moment.kind == kind:
                     row[cell((moment.at - self._run.begin).total_seconds())] = mark
-        row[now] = ("┃", "strong")
+        row[shown_cell] = ("┃", "strong")
         return row
