@@ -72,7 +72,7 @@ async def test_marked_jobs_are_stopped_after_one_question_that_names_them() -> N
         assert {verb for verb, _ in session.calls} == {"stop"}
         assert "spot" not in {job_id for _, job_id in session.calls}
         await sees(pilot, "stopping")
-        assert app.screen.marked == ("spot",)
+        assert app.screen.marked_ids == ("spot",)
 
 
 async def test_what_fails_is_told_by_name_beside_what_was_done() -> None:

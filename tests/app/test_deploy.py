@@ -161,7 +161,7 @@ async def test_from_the_checkpoints_to_the_deployment_by_mouse_alone(monkeypatch
         await sees(pilot, "☐ two")
         for row in (0, 1):
             await pilot.click(CheckboxList, offset=(3, row))
-        assert app.screen.query_one(CheckboxList).marked == ("two",)
+        assert app.screen.query_one(CheckboxList).marked_values == ("two",)
         await press_footer(app, pilot, "enter")
         await until(pilot, lambda: step_of(app) == REVIEW)
         # The list of the step before is there until this one's is drawn.

@@ -396,7 +396,7 @@ def test_chart_is_flat_if_nothing_moved_since_the_start(
     other = replace(one, name="node-1", values=tuple(value / 2 for value in values))
     assert is_flat(ChartData("id", (one,), spec)) is flat
     assert not is_flat(ChartData("id", (one, other), spec)), "nodes differ"
-    assert not is_flat(ChartData("id", (one,), spec, keeps_place=True))
+    assert not is_flat(ChartData("id", (one,), spec, stays_in_front=True))
 
 
 def test_chart_that_is_not_on_its_axis_yet_is_judged_by_all_samples() -> None:

@@ -57,7 +57,7 @@ async def test_what_cannot_be_chosen_or_stand_together_says_the_whole_reason() -
         marks = app.screen.query_one(CheckboxList)
         for position in (0, 1):
             marks.highlighted = position
-            if marks.get_option_at_index(position).id not in marks.marked:
+            if marks.get_option_at_index(position).id not in marks.marked_values:
                 marks.action_mark()
         await pressed(pilot, "enter")
         assert step_of(app.screen) == "checkpoint_names"
@@ -136,7 +136,7 @@ async def test_a_checkpoint_that_is_still_uploaded_is_named_and_never_in_the_ans
     app = deploy_view(deploying("checkpoint-2800", of=(UPLOADING, lora("checkpoint-2000"), lora("other"))))
     async with opened(app, SIZE) as pilot:
         assert "✗ checkpoint-2800: still uploading" in words_of(app)
-        assert app.screen.query_one(CheckboxList).marked == ()
+        assert app.screen.query_one(CheckboxList).marked_values == ()
         await pilot.press("enter")  # with nothing marked, the cursor is the answer
         await settle(pilot)
         assert review_of(app).answers.checkpoint_names == ("checkpoint-2000",)
@@ -149,7 +149,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
     async with opened(app, SIZE) as pilot:
         await pilot.press("j", "space")
         marks = app.screen.query_one(CheckboxList)
-        before, cursor = marks.marked, marks.highlighted
+        before, cursor = marks.marked_values, marks.highlighted
         fault = CheckpointFault(KINDS["loss-not-finite"], "the loss became NaN")
         faults = {saved_key(saved[0]): fault, saved_key(saved[1]): None}
         facts = form.facts
@@ -163,7 +163,7 @@ async def test_a_judgement_that_comes_later_keeps_what_was_marked() -> None:
         assert "checkpoint-200 lora r=16 1000 B 1h ▲ after NaN" in screen
         assert "written after the loss became NaN: checkpoint-200" in screen
         assert app.screen.query_one(CheckboxList) is marks
-        assert (marks.marked, marks.highlighted) == (before, cursor)
+        assert (marks.marked_values, marks.highlighted) == (before, cursor)
 
 
 async def go_back_to_secrets(screen: object) -> None:

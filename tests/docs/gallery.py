@@ -168,7 +168,9 @@ async def take_demo(folder: Path, themes: Sequence[str], words: Sequence[str]) -
 
 async def go_home(pilot: Pilot[Any]) -> None:
     while (
-        not isinstance(pilot.app.screen, HomeScreen) or pilot.app.screen.query_text or pilot.app.screen.marked
+        not isinstance(pilot.app.screen, HomeScreen)
+        or pilot.app.screen.query_text
+        or pilot.app.screen.marked_ids
     ):
         await pilot.press("y" if isinstance(pilot.app.screen, ConfirmScreen) else "escape")
         await settle(pilot)

@@ -172,7 +172,10 @@ class DownloadStarter(Service):
         from tui.screens.dialogs import DownloadFolderScreen
 
         screen = DownloadFolderScreen(
-            request.title, explanation, proposed_folder(request), refuse=partial(_no_room_problem, request)
+            request.title,
+            explanation,
+            proposed_folder(request),
+            refusal_of=partial(_no_room_problem, request),
         )
         folder = await self._app.push_screen_wait(screen)
         if folder is not None:

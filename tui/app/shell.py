@@ -205,9 +205,9 @@ class BtTuiApp(BaseApp):
             key = self.key_for("app.show_downloads")
             self.notify(f"Downloads are running and would be canceled. {key} shows them.", severity="warning")
         if stop_count := self.jobs.stopper.planned_count:
-            from tui.screens.dialogs import stop_words
+            from tui.screens.dialogs import planned_stops_text
 
-            text = f"{stop_words(stop_count)}: until then, the dashboard must stay on this remote."
+            text = f"{planned_stops_text(stop_count)}: until then, the dashboard must stay on this remote."
             self.notify(text, severity="warning")
         return not downloads and not stop_count
 

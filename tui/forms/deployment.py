@@ -193,7 +193,7 @@ def answer_text(draft: DeployDraft, question: Question) -> str:
     if question.id == "job_id" and draft.job is not None and draft.job.name:
         return f"{draft.job.name} ({draft.job.id})"
     if question.id == "gpu":
-        instance = draft.offers.get(str(answer))
+        instance = draft.instances_by_gpu.get(str(answer))
         return " · ".join(filter(None, (str(answer), price_an_hour(instance) if instance else "")))
     names = answer if isinstance(answer, tuple) else (answer,)
     return ", ".join(str(name) for name in names if name not in (None, "")) or "none"
@@ -268,8 +268,8 @@ class DeployForm(DeployDraft):
     def is_settled(self, question: Question) -> bool:
         """Return True if the question need not be asked: its answer or its proposal is good enough."""
         is_decided = question.id in self.confirmed_ids | self.given_fields
-        skips = question.id not in self.always_asked and not question.is_open
-        return (is_decided or skips) and question.flag not in self.problems
+        may_skip = question.id not in self.always_asked and not question.is_open
+        return (is_decided or may_skip) and question.flag not in self.problems
 
     @property
     def is_complete(self) -> bool:

@@ -144,7 +144,7 @@ class DeployDraft:
 
     @property
     def asks_checkpoints(self) -> bool:
-        """False if the config file names checkpoints of Loops runs or of several jobs: these are used."""
+        """False if the config file names checkpoints of Loops runs or of several jobs, which are used."""
         jobs = {checkpoint.training_job_id for checkpoint in self.config_checkpoints.checkpoints}
         return self.answers.job_id is not None or not (
             self.config_checkpoints.loops_checkpoint_ids or len(jobs) > 1
@@ -231,16 +231,16 @@ class DeployDraft:
     # GPUs
 
     @cached_property
-    def offers(self) -> dict[str, ListedInstance]:
+    def instances_by_gpu(self) -> dict[str, ListedInstance]:
         """Instance types by their GPUs as config files name them (``H100:2``), cheapest first.
 
         If several instance types have the same GPUs, a deployment gets the first that the server lists.
         """
-        offers: dict[str, ListedInstance] = {}
+        instances_by_gpu: dict[str, ListedInstance] = {}
         for instance in self.facts.instances:
             if instance.gpu and instance.node_count in (1, None):
-                offers.setdefault(instance.gpu, instance)
-        return dict(sorted(offers.items(), key=lambda offer: _cheapest_first(offer[1])))
+                instances_by_gpu.setdefault(instance.gpu, instance)
+        return dict(sorted(instances_by_gpu.items(), key=lambda pair: _cheapest_first(pair[1])))
 
     @property
     def stored_bytes(self) -> int | None:
@@ -255,9 +255,9 @@ class DeployDraft:
 
     @cached_property
     def proposed_gpu(self) -> str | None:
-        """The cheapest GPUs whose memory fits the weights with headroom, else those with the most memory."""
+        """The cheapest GPUs whose memory fits the weights with headroom, else the GPUs with most memory."""
         usable_instances = {
-            gpu: instance for gpu, instance in self.offers.items() if has_name_in_configs(gpu)
+            gpu: instance for gpu, instance in self.instances_by_gpu.items() if has_name_in_configs(gpu)
         }
         needed_bytes = (
             self.stored_bytes or needed_gpu_bytes(self.checkpoints_with_base_model) or 0
@@ -278,7 +278,7 @@ class DeployDraft:
 
     @property
     def proposed_hf_secret(self) -> str:
-        """The secret with the usual name if it exists, else one with a similar name, else NO_SECRET."""
+        """The secret with the usual name, else a secret with a similar name, else NO_SECRET."""
         names = () if self.has_token else self.facts.secret_names or ()
         if USUAL_HF_SECRET in names:
             return USUAL_HF_SECRET
@@ -303,7 +303,7 @@ class DeployDraft:
 
     @property
     def complete_answers(self) -> DeployAnswers:
-        """The answers, with the proposals for those that are missing."""
+        """The answers, with proposals in place of missing answers."""
         return DeployAnswers(
             job_id=self.answers.job_id,
             checkpoint_names=tuple(checkpoint.checkpoint_id for checkpoint in self.chosen_checkpoints),

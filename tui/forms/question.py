@@ -136,8 +136,8 @@ def parse_number(text: str) -> int | str:
 
 def parse_pair(text: str) -> tuple[str, str] | None:
     """Split ``NAME=value`` at the first ``=``; return None if there is no ``=``."""
-    name, equals, value = text.partition("=")
-    return (name.strip(), value) if equals else None
+    name, separator, value = text.partition("=")
+    return (name.strip(), value) if separator else None
 
 
 def parse_pairs(texts: Sequence[str]) -> Pairs | str:

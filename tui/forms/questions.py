@@ -248,7 +248,7 @@ def _control_character_problem(text: str, subject: str) -> str:
 
 def _gpu(draft: DeployDraft) -> Question:
     """Ask for the GPUs; the default is the cheapest instance type whose memory fits the weights."""
-    options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.offers.items())
+    options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.instances_by_gpu.items())
     return Question(
         id="gpu",
         title="GPU",

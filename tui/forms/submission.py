@@ -26,7 +26,7 @@ class OverrideField:
     """A value of the job that can be overridden before it is submitted."""
 
     name: str
-    """The field of ``Overrides``."""
+    """Name of the field of ``Overrides`` that the typed value is stored in."""
     label: str
     config_value: Callable[[TrainingJob], str]
     """Returns the value in the config, which is used if the field is empty."""

@@ -123,7 +123,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
-    """Ids of the jobs that will be stopped after their next checkpoint."""
+    """When a job is to be stopped, in words, by job id; only jobs with a planned stop."""
     recording: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""
     hidden_hints: var[frozenset[str]] = var(frozenset[str](), init=False)

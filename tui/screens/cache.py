@@ -58,7 +58,7 @@ class CacheScreen(TreeScreen):
         self.set_interval(10.0, self._show_header)  # the header shows an age
 
     def _show(self, previous: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
-        """Distinguish loading, no cache, an empty cache and an error; keep and mark old data on errors."""
+        """Distinguish loading, no cache, an empty cache and an error; keep old data, marked as stale."""
         if previous is None or previous.entries is not snapshot.entries:
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
@@ -111,7 +111,7 @@ class CacheScreen(TreeScreen):
     # Actions
 
     def action_delete(self) -> None:
-        self.notify("The API only lists a cache: a job's start commands can delete or copy its files.")
+        self.notify("The API can only list a cache; a job's start commands can delete or copy its files.")
 
     def action_back(self) -> None:
         if not self.leave_filter():

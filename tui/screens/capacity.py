@@ -31,7 +31,7 @@ MESSAGES = {
 
 
 class CapacityScreen(AppScreen):
-    """The GPU capacity of a remote; ``feed_with`` creates the feed that keeps it fresh."""
+    """The GPU capacity of a remote; ``feed_with`` creates the feed that polls it."""
 
     CSS_PATH = "capacity.tcss"
     AUTO_FOCUS = "#jobs"
@@ -40,7 +40,7 @@ class CapacityScreen(AppScreen):
 
     snapshot: var[CapacityView] = var(CapacityView(), init=False)
     all_types: var[bool] = var(True, init=False)
-    """True to list jobs of all GPU types; False for those of the GPU type under the cursor."""
+    """True to list jobs of all GPU types; False for jobs of the GPU type under the cursor."""
 
     def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
         super().__init__(feed_with)
@@ -62,7 +62,7 @@ class CapacityScreen(AppScreen):
         self.run_feed("capacity feed")
 
     def watch_snapshot(self) -> None:
-        """Distinguish loading, empty, forbidden, unsupported and failed; keep and mark old data."""
+        """Distinguish loading, empty, forbidden, unsupported and failed; keep old data, marked as stale."""
         view = self.snapshot
         refresh_key = self.key_for("screen.refresh")
         self._show_header()
@@ -114,8 +114,8 @@ class CapacityScreen(AppScreen):
             self.post_message(OpenPage(JobPage(row.job)))
 
     def action_other_table(self) -> None:
-        to_jobs = not self._jobs.has_focus or not self._gpus.rows
-        self.set_focus(self._jobs if to_jobs else self._gpus)
+        focuses_jobs = not self._jobs.has_focus or not self._gpus.rows
+        self.set_focus(self._jobs if focuses_jobs else self._gpus)
 
     def action_every_type(self) -> None:
         self.all_types = not self.all_types

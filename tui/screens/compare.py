@@ -127,7 +127,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
     view: var[ChartView] = var(ChartView(Window()), init=False)
     layout_shown: var[Layout] = var("both", init=False)
     baseline_index: var[int] = var(0, init=False)
-    """Index in ``runs`` of the run that the others are compared with."""
+    """Index in ``runs`` of the run that all other runs are compared with."""
     differing_only: var[bool] = var(False, init=False)
 
     def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
@@ -197,7 +197,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         if not self.is_mounted:
             return
         self._show_header()
-        self._show_problem()
+        self._show_problems()
         self._show_charts()
         self._show_table()
 
@@ -227,7 +227,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
             facts.append([(f"{differing_text} differ", "muted")])
         self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
-    def _show_problem(self) -> None:
+    def _show_problems(self) -> None:
         """List runs that are gone, failed or log no progress; all other runs are compared anyway."""
         problems, retry_key = [], self.key_for("screen.refresh")
         for run, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):

@@ -149,11 +149,13 @@ class QuitScreen(ConfirmScreen):
                 f"{subject} running. Partial files are kept; download to the same folder to resume."
             )
         if planned_stops:
-            sentences.append(f"{stop_words(planned_stops)}, but only as long as this dashboard is open.")
+            sentences.append(
+                f"{planned_stops_text(planned_stops)}, but only as long as this dashboard is open."
+            )
         super().__init__("Quit?", "\n".join(sentences), "Quit", "Stay")
 
 
-def stop_words(stops: int) -> str:
+def planned_stops_text(stops: int) -> str:
     return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
 
 
@@ -290,10 +292,10 @@ class StopRulesScreen(PathDialog["GuardRules"]):
 class DownloadFolderScreen(PathDialog[Path]):
     """Dialog for the target folder of a download; the result is None if the user cancels."""
 
-    def __init__(self, title: str, about: str, folder: Path, refuse: Callable[[Path], str]) -> None:
+    def __init__(self, title: str, about: str, folder: Path, refusal_of: Callable[[Path], str]) -> None:
         field = Input(str(folder), id="folder", compact=True)
         super().__init__(f"Download {title}", about, field, "Download")
-        self._refuse = refuse
+        self._refusal_of = refusal_of
         """Returns why a folder cannot be used; empty if it can."""
 
     async def answer(self, typed: str) -> Path:
@@ -305,7 +307,7 @@ class DownloadFolderScreen(PathDialog[Path]):
         try:
             folder = Path(typed).expanduser()
             is_file = folder.exists() and not folder.is_dir()
-            problem = "That's a file; enter a folder." if is_file else self._refuse(folder)
+            problem = "That's a file; enter a folder." if is_file else self._refusal_of(folder)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"Not a valid folder: {error}") from error
         if problem:

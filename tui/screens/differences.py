@@ -43,14 +43,14 @@ class ReadOnceScreen(AppScreen):
     def __init__(self, read: Callable[[], Awaitable[Any]]) -> None:
         super().__init__()
         self._read = read
-        self._retry: Timer | None = None
+        self._retry_timer: Timer | None = None
 
     @abstractmethod
     def show_remark(self, remark: str, tone: str) -> None: ...
 
     def action_refresh(self) -> None:
-        if self._retry is not None:
-            self._retry.stop()
+        if self._retry_timer is not None:
+            self._retry_timer.stop()
         run_in_background(self, self._load, "differences", group="feed", exclusive=True)
 
     async def _load(self) -> None:
@@ -61,7 +61,7 @@ class ReadOnceScreen(AppScreen):
             self.show_remark(
                 f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now.", "bad"
             )
-            self._retry = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
+            self._retry_timer = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
             self.receive(result)
 
@@ -114,7 +114,7 @@ class DifferencesPage(Page):
         return DifferencesScreen(JobDifferences(self.before, self.after).title, read_both_jobs)
 
 
-def _column(name: str, title: str, text_of: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
+def _checkpoint_column(name: str, title: str, text_of: Callable[[ComparedLine], str]) -> Column[ComparedLine]:
     def cell(line: ComparedLine) -> list[Span]:
         return [(text_of(line), "plain" if line.differs else "muted")]
 
@@ -146,8 +146,8 @@ class CompareCheckpointsScreen(ReadOnceScreen):
                 "mark", "", lambda line: [("≠" if line.differs else "", "muted")], 1, priority=3
             ),
             Column[ComparedLine]("what", "", lambda line: [(line.name, "muted")], 24, priority=3),
-            _column("left", self._left.name, lambda line: line.left),
-            _column("right", self._right.name, lambda line: line.right),
+            _checkpoint_column("left", self._left.name, lambda line: line.left),
+            _checkpoint_column("right", self._right.name, lambda line: line.right),
         )
         yield RowTable(columns, lambda line: line.name, id="differences", opens=False)
         yield WrappedText(id="remark")

@@ -62,10 +62,18 @@ def _speed_cell(transfer: Transfer) -> Sequence[Span]:
 
 TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
     Column(
-        "name", "download", lambda transfer: [(transfer.title, "strong")], width=18, flex=2, max_width=64, priority=10
+        "name",
+        "download",
+        lambda transfer: [(transfer.title, "strong")],
+        width=18,
+        flex=2,
+        max_width=64,
+        priority=10,
     ),
     Column("state", "", lambda transfer: _state_cell(STATE_VIEWS[transfer.state]), width=11, priority=9),
-    Column("progress", "", lambda transfer: _progress_cell(transfer.fraction), width=BAR_CELLS + 6, priority=8),
+    Column(
+        "progress", "", lambda transfer: _progress_cell(transfer.fraction), width=BAR_CELLS + 6, priority=8
+    ),
     Column(
         "size",
         "size",
@@ -82,7 +90,9 @@ TRANSFER_COLUMNS: tuple[Column[Transfer], ...] = (
         priority=5,
     ),
     Column("speed", "speed", _speed_cell, width=10, align="right", priority=6),
-    Column("left", "left", lambda transfer: [(time_left(transfer), "plain")], width=7, align="right", priority=7),
+    Column(
+        "left", "left", lambda transfer: [(time_left(transfer), "plain")], width=7, align="right", priority=7
+    ),
 )
 
 

@@ -87,7 +87,7 @@ LIST_KEYS = {
 }
 """Keys in the path field that move the cursor of the list below it, and their actions."""
 STAGES = ("choosing", "reviewing", "submitting")
-"""The stages of the screen; the class of the current stage selects the visible widgets."""
+"""The stages of the screen. Each has a CSS class, which selects the visible widgets."""
 FINDING_SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("·", "muted")}
 SUBMIT_WORKER = "submission"
 """Name of the worker that submits."""

@@ -71,7 +71,9 @@ class WelcomeScreen(Screen[None]):
                 [Option(Text.assemble((label, "bold"), "\n", (about, "dim")), id=choice), None]
                 for choice, label, about in CHOICES
             ]
-            yield ChoiceList(*chain.from_iterable(options), id="choices")  # None draws a line between options
+            yield ChoiceList(
+                *chain.from_iterable(options), id="choices"
+            )  # None is a line between two options
             yield Static(Text(self._reason), id="reason")
             with Vertical(id="login"):
                 yield WrappedText(id="about")

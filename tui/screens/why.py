@@ -1,4 +1,4 @@
-"""The screen that explains a problem: an answer if there is one, facts, log lines, and charts."""
+"""The screen that explains a problem: the cause if it is known, facts, log lines, and charts."""
 
 from __future__ import annotations
 

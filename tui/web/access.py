@@ -41,7 +41,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AccessGuard:
-    """Refuses requests that must not reach the dashboard; ``host_names`` are those of this server."""
+    """Refuses requests that must not reach the dashboard; ``host_names`` are the names of this server."""
 
     def __init__(self, host_names: Iterable[str]) -> None:
         self._host_names = {name.lower() for name in host_names}

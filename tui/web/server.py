@@ -51,7 +51,7 @@ class PageDashboard(AppService):
         super().__init__(command, **options)
         self.offers: dict[str, Offer] = {}
         """Files that the page may fetch, by unguessable keys."""
-        self._ending: asyncio.Task[None] | None = None
+        self._shutdown_task: asyncio.Task[None] | None = None
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
         return {**super()._build_environment(width, height), "TEXTUAL_DRIVER": DRIVER}
@@ -85,11 +85,11 @@ class PageDashboard(AppService):
         """End the process and wait for it; safe to call repeatedly and to cancel."""
         if self._process is None:
             return
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end(self._process))
-        await asyncio.shield(self._ending)
+        if self._shutdown_task is None:
+            self._shutdown_task = asyncio.create_task(self._shut_down(self._process))
+        await asyncio.shield(self._shutdown_task)
 
-    async def _end(self, process: Process) -> None:
+    async def _shut_down(self, process: Process) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(10.0):  # the process closes its session and deletes outgoing files
                 with suppress(ConnectionError):  # the process has ended by itself

@@ -57,7 +57,7 @@ class ChartData:
     unit: str = ""
     finish: Callable[[ChartData], ChartData] | None = None
     """Completes the data once the chart is to be drawn; too slow to call for charts that are not shown."""
-    keeps_place: bool = False
+    stays_in_front: bool = False
     """True for the loss or reward and for pinned charts, which stay in front even if they are flat."""
 
     @property
@@ -96,7 +96,9 @@ def is_flat(chart: ChartData) -> bool:
         begin, end = -inf, inf  # until it is finished, the samples have times, but the axis has steps
     values = extent((series for series in chart.series if series.name not in spec.hidden), begin, end)
     tolerance = 0.02 if spec.min_relative_range or spec.y_min is not None else 0.0
-    return not chart.keeps_place and (values is None or values[1] - values[0] <= tolerance * abs(values[1]))
+    return not chart.stays_in_front and (
+        values is None or values[1] - values[0] <= tolerance * abs(values[1])
+    )
 
 
 def visible_part(chart: ChartData) -> ChartData:
@@ -111,7 +113,7 @@ def visible_part(chart: ChartData) -> ChartData:
     return replace(chart, series=tuple(visible_series))
 
 
-def one_series_each(chart: ChartData) -> list[ChartData]:
+def split_by_series(chart: ChartData) -> list[ChartData]:
     """Split a chart into one chart per visible series, all on the same scale."""
     visible_series = [series for series in chart.series if series.name not in chart.spec.hidden]
     value_range = extent(visible_series, chart.spec.start, chart.spec.end)
@@ -142,7 +144,7 @@ MIN_RELATIVE_RANGE = 0.25
 _STEPS_PER_RANGE = 120
 """Steps per length of a time range that follows the newest samples; each step redraws all charts."""
 
-_SIGNS: dict[str, tuple[str, Tone]] = {
+_EVENT_SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
     "restart": ("↻", "caution"),
     "error": ("✗", "bad"),
@@ -175,7 +177,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     machines = [_with_band(chart, view) for chart in _machine_charts(run, spec, view.node)]
     charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
     front_positions = _front_positions(run.progress, view)
-    charts = [replace(chart, keeps_place=chart.id in front_positions) for chart in charts]
+    charts = [replace(chart, stays_in_front=chart.id in front_positions) for chart in charts]
     return sorted(charts, key=lambda chart: front_positions.get(chart.id, len(front_positions)))
 
 
@@ -294,11 +296,11 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
     if limit_mib:
         memory_spec = replace(memory_spec, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
     if node is None:
-        utilization_lines = _by_node(nodes, lambda machine: machine.mean_utilization)
-        memory_lines = _by_node(nodes, lambda machine: machine.mean_memory)
+        utilization_lines = _node_series(nodes, lambda machine: machine.mean_utilization)
+        memory_lines = _node_series(nodes, lambda machine: machine.mean_memory)
     else:
-        utilization_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_utilization)
-        memory_lines = _by_gpu(nodes, node, lambda machine: machine.gpu_memory)
+        utilization_lines = _gpu_series(nodes, node, lambda machine: machine.gpu_utilization)
+        memory_lines = _gpu_series(nodes, node, lambda machine: machine.gpu_memory)
     shown_nodes = [machine for machine in nodes if node is None or machine.name == node]
     if node is not None:  # keep the color that the node has among all nodes
         index = next((index for index, machine in enumerate(nodes) if machine.name == node), 0)
@@ -312,7 +314,7 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
         ChartData("util", utilization_lines, utilization_spec, "fraction"),
         ChartData("gpu-memory", memory_lines, memory_spec, "bytes"),
         *(
-            ChartData(name, _by_node(shown_nodes, series), replace(chart_spec, title=title), unit)
+            ChartData(name, _node_series(shown_nodes, series), replace(chart_spec, title=title), unit)
             for name, title, chart_spec, series, unit in node_charts
         ),
     ]
@@ -322,11 +324,13 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
     return charts
 
 
-def _by_node(nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]) -> tuple[Series, ...]:
+def _node_series(
+    nodes: Sequence[NodeSnapshot], series: Callable[[NodeSnapshot], Series]
+) -> tuple[Series, ...]:
     return tuple(replace(series(node), name=sanitize(node.name)) for node in nodes)
 
 
-def _by_gpu(
+def _gpu_series(
     nodes: Sequence[NodeSnapshot], name: str, series: Callable[[NodeSnapshot], tuple[Series, ...]]
 ) -> tuple[Series, ...]:
     return tuple(
@@ -365,9 +369,9 @@ def _mark_sources(run: RunSnapshot) -> tuple[object, ...]:
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
     """Return the marks of events and of the beginnings of problems; text from the server is sanitized."""
     marks = [
-        Mark(event.at_s, *_SIGNS[event.kind], sanitize(event.text))
+        Mark(event.at_s, *_EVENT_SIGNS[event.kind], sanitize(event.text))
         for event in run.events
-        if event.kind in _SIGNS
+        if event.kind in _EVENT_SIGNS
     ]
     for finding in run.findings:
         if finding.since is not None and finding.severity != "info":

@@ -47,7 +47,7 @@ class ChartControls(MessagePump):
         self.view = replace(self.view, cursor=x)
 
     def to_range_unit(self, chart: LineChart, x: float) -> float:
-        """Convert a position on the axis of a chart to one on `range_axis`."""
+        """Convert a position on the axis of a chart to a position on `range_axis`."""
         return x
 
     def take_focus(self) -> None:

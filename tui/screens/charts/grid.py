@@ -11,14 +11,14 @@ from textual import on
 from textual.containers import Container
 from textual.reactive import var
 
-from tui.screens.charts.builder import ChartData, is_flat, one_series_each, visible_part
+from tui.screens.charts.builder import ChartData, is_flat, split_by_series, visible_part
 from tui.widgets.charts.line_chart import Hovered, LineChart
 from tui.widgets.charts.series_groups import colors_highlights_only
 
 CHART_CELLS = 34
-"""Minimum width of a chart if a row has several."""
+"""Minimum width of a chart if several charts share a row."""
 CHART_LINES = 8
-"""Minimum height of a chart if a column has several."""
+"""Minimum height of a chart if several charts share a column."""
 TIGHT_CHART_LINES = 7
 """Minimum height of each of two stacked charts, because two low charts show more than one tall chart."""
 FLAT_CHART_LINES = 5
@@ -32,7 +32,7 @@ CROWDED_CHART_DELAY_S = 10.0
 
 Layout = Literal["grid", "one", "lines"]
 LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
-"""``grid``: all charts that fit. ``one``: only the first chart. ``lines``: a chart for each of its series."""
+"""``grid``: all charts that fit. ``one``: the first chart. ``lines``: one chart per series of the first."""
 
 
 class ChartGrid(Container, can_focus=True):
@@ -139,7 +139,7 @@ class ChartGrid(Container, can_focus=True):
         if self.arrangement == "one":
             return order[:1], 1, [1]
         if self.arrangement == "lines":
-            lines = one_series_each(order[0]) or order[:1]
+            lines = split_by_series(order[0]) or order[:1]
             row_count = max(1, height // STRIP_LINES)
             columns = min(max(1, width // CHART_CELLS), -(-len(lines) // row_count))
             selected = order[0].spec.selected
@@ -162,7 +162,7 @@ class ChartGrid(Container, can_focus=True):
         """Return the charts that fit into ``columns`` columns, and the minimum height of each row."""
         for row_count in range(-(-len(order) // columns), 1, -1):
             charts = order[: columns * row_count]
-            spare_columns = columns * row_count - len(charts)  # the first chart spans these, too
+            spare_columns = columns * row_count - len(charts)  # the first chart also spans the spare columns
             is_flat_row = [
                 row > 0 and self._counts_as_flat(charts[row * columns - spare_columns])
                 for row in range(row_count)
@@ -194,12 +194,12 @@ class ChartGrid(Container, can_focus=True):
                 sum(data.has_data and data.matches(self.filter_text) for data in self._all_charts),
             )
         order = [data.finished for data in order]
-        tallest = max(rows)
+        max_row_lines = max(rows)
         self._shown_charts = tuple(order)
         shown_ids = {data.id for data in order}
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(rows)
         self.styles.grid_rows = " ".join(
-            "1fr" if min_lines == tallest else str(min_lines) for min_lines in rows
+            "1fr" if min_lines == max_row_lines else str(min_lines) for min_lines in rows
         )
         for chart_id in [
             chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown_ids

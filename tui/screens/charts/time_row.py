@@ -17,7 +17,7 @@ from tui.widgets.tones import tone_styles
 
 GAP = "  "
 MARK_TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
-"""Display tones by the tones of marks; of two marks in one cell, the later tone of this list is shown."""
+"""Tone in which a mark is drawn, by the mark's tone; if marks share a cell, the last of these is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +111,19 @@ class TimeRow(Widget):
         content, tones, (_, cells) = self.content, tone_styles(self.app), self._map_cells()
         line = self._range_lengths()[0]
         start, end = content.view.window.bounds(content.first, content.last)
-        first, last = self._cell(start, cells), self._cell(end, cells)
-        inside = ("─", "muted") if content.view.window.span is None else ("━", "bar")
-        row = [inside if first <= cell <= last else ("─", "faint") for cell in range(cells)]
+        first, last = self._cell_at(start, cells), self._cell_at(end, cells)
+        range_style = ("─", "muted") if content.view.window.span is None else ("━", "bar")
+        row = [range_style if first <= cell <= last else ("─", "faint") for cell in range(cells)]
         for mark in sorted(content.marks, key=lambda mark: list(MARK_TONES).index(mark.tone)):
             if cells and content.first <= mark.at <= content.last:
-                row[self._cell(mark.at, cells)] = (mark.sign, MARK_TONES[mark.tone])
+                row[self._cell_at(mark.at, cells)] = (mark.sign, MARK_TONES[mark.tone])
         if cells and content.view.cursor is not None:
-            row[self._cell(content.view.cursor, cells)] = ("┃", "accent")
+            row[self._cell_at(content.view.cursor, cells)] = ("┃", "accent")
         for sign, tone in row:
             line.append(sign, tones[tone])
         return line.append_text(self._readout())
 
-    def _cell(self, x: float, cells: int) -> int:
+    def _cell_at(self, x: float, cells: int) -> int:
         """Return the cell of the map for a position on the axis."""
         content = self.content
         fraction = (x - content.first) / max(content.last - content.first, 1e-9)

@@ -37,7 +37,7 @@ class ChartView:
     x_axis: XAxis = "relative"
     """Kind of x axis; "step" applies only to charts of the log."""
     smoothing: float = 0.0
-    """Weight of the exponential mean; 0 for none."""
+    """Weight of the exponential mean that smooths curves; 0 for no smoothing."""
     log: bool = False
     """Draw values on a logarithmic axis."""
     lines: bool = False

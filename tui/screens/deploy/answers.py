@@ -1,4 +1,4 @@
-"""Widgets that ask a question, one per kind: they show options and default, and post the answer."""
+"""Widgets that ask a question of a form: they show its options and default, and post the answer."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class CheckboxList(ChoiceList):
 
     def __init__(self, options: Sequence[Option], marked: Collection[str]) -> None:
         self._question_options = tuple(options)
-        self._marked = set(marked)
+        self._marked_values = set(marked)
         self.is_changed = False
         """True if the user has marked or unmarked an option."""
         super().__init__(*map(self._row, self._question_options))
 
     @property
-    def marked(self) -> tuple[str, ...]:
-        return tuple(option.value for option in self._question_options if option.value in self._marked)
+    def marked_values(self) -> tuple[str, ...]:
+        return tuple(option.value for option in self._question_options if option.value in self._marked_values)
 
     def answer(self) -> tuple[str, ...]:
         """Return the marked values; if none is marked, mark and return the value under the cursor."""
-        if not self._marked:
+        if not self._marked_values:
             self.action_mark()
-        return self.marked
+        return self.marked_values
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
         """Update the texts of the options; return False if other options are needed, and thus a new list.
@@ -63,11 +63,11 @@ class CheckboxList(ChoiceList):
         """
         self._question_options = tuple(options)
         if not self.is_changed:
-            self._marked = set(proposed)
+            self._marked_values = set(proposed)
         return _replace_prompts(self, list(map(self._row, options)))
 
     def _row(self, option: Option) -> ListOption:
-        sign = " " if option.disabled_reason else "☑" if option.value in self._marked else "☐"
+        sign = " " if option.disabled_reason else "☑" if option.value in self._marked_values else "☐"
         text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._question_options)))
         return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
 
@@ -76,7 +76,7 @@ class CheckboxList(ChoiceList):
         if option is None or option.disabled_reason:
             return
         self.is_changed = True
-        self._marked ^= {option.value}
+        self._marked_values ^= {option.value}
         self.replace_option_prompt_at_index(self.highlighted or 0, self._row(option).prompt)
 
     action_select = action_mark  # a click marks
@@ -163,15 +163,15 @@ class QuestionPane(Vertical):
             return
         match self._field:
             case CheckboxList():
-                self._post(self._field.answer())
+                self._post_answered(self._field.answer())
             case Input():
-                self._post(self._field.value)
+                self._post_answered(self._field.value)
             case TextArea():
-                self._post(self._field.text)
+                self._post_answered(self._field.text)
             case OptionList(highlighted=int(index)):
-                self._post(self._field.get_option_at_index(index).id)
+                self._post_answered(self._field.get_option_at_index(index).id)
 
-    def _post(self, answer: Answer) -> None:
+    def _post_answered(self, answer: Answer) -> None:
         self.post_message(self.Answered(self.question.id, answer))
 
     @on(OptionList.OptionSelected)
@@ -180,7 +180,7 @@ class QuestionPane(Vertical):
             self._field.value = event.option.id or ""
             self._field.focus()
         else:
-            self._post(event.option.id)
+            self._post_answered(event.option.id)
 
 
 def _choice_list(question: Question) -> ChoiceList:

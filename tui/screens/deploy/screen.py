@@ -64,9 +64,9 @@ class DeploymentPane(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.to_copy = ""
+        self.text_to_copy = ""
         """The command or config that the copy action copies."""
-        self._shown_lines = 0
+        self._shown_line_count = 0
 
     def compose(self) -> ComposeResult:
         yield WrappedText(id="follow-head")
@@ -78,18 +78,18 @@ class DeploymentPane(Vertical):
         if snapshot.sent is None:
             return
         tones, result = tone_styles(self.app), snapshot.sent.result
-        head, text, self.to_copy = Text(), Text(), ""
+        head, text, self.text_to_copy = Text(), Text(), ""
         is_dry_run = snapshot.stage == "tried"
         log = self.query_one(LogView)
         log.display = not is_dry_run
-        if lines := snapshot.lines[self._shown_lines :]:
+        if lines := snapshot.lines[self._shown_line_count :]:
             log.store.append(lines)
-            self._shown_lines = len(snapshot.lines)
+            self._shown_line_count = len(snapshot.lines)
         if is_dry_run:
-            self.to_copy = truss_config_yaml(result.truss_config)
+            self.text_to_copy = truss_config_yaml(result.truss_config)
             head.append("✓ Dry run: nothing was created. ", tones["good"])
             head.append("Truss config that would be deployed:", tones["muted"])
-            text.append(sanitize_multiline(self.to_copy))
+            text.append(sanitize_multiline(self.text_to_copy))
         else:
             head.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
             self._append_status(head, snapshot.update)
@@ -109,7 +109,7 @@ class DeploymentPane(Vertical):
         if snapshot.error:
             head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
         if snapshot.calls is not None:
-            self.to_copy = snapshot.calls.curl
+            self.text_to_copy = snapshot.calls.curl
             heading = f"Call the model ({key_on(self, 'deploy.copy')} copies the command):\n\n"
             text.append(
                 "On Baseten, you would call:\n\n" if snapshot.serves_nothing else heading, tones["strong"]
@@ -278,7 +278,7 @@ class DeployScreen(Recolored, AppScreen):
         return Text("\n").join(lines)
 
     @on(events.Click, "#steps")
-    def _step_clicked(self, event: events.Click) -> None:
+    def _question_clicked(self, event: events.Click) -> None:
         if question_id := event.style.meta.get(QUESTION):
             self._feed.show(replace(self._feed.form, selected_id=question_id))
 
@@ -300,7 +300,7 @@ class DeployScreen(Recolored, AppScreen):
 
     @property
     def _shown_format(self) -> str:
-        """The format of the config below the answers; on a low terminal, only if the user chose one."""
+        """The format of the config below the answers; on a low terminal, only if the user chose a format."""
         return self.config_format or ("python" if self.size.height >= MIN_LINES_WITH_CONFIG else "")
 
     def _show_review(self, form: DeployForm) -> None:
@@ -421,7 +421,7 @@ class DeployScreen(Recolored, AppScreen):
 
     def action_copy(self) -> None:
         form = self.snapshot.form
-        text, noun = self.query_one(DeploymentPane).to_copy, "call"
+        text, noun = self.query_one(DeploymentPane).text_to_copy, "call"
         if self.snapshot.stage == "asking" and form.current == REVIEW:
             noun = self._shown_format or "python"
             text = form.review.config_texts[noun]
@@ -470,7 +470,7 @@ class DeployScreen(Recolored, AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class DeployPage(Page):
-    """The deploy form for checkpoints of a job; without a job, the form first asks for one."""
+    """The deploy form for checkpoints of a job; without a job, the form first asks for the job."""
 
     changes_server = True
 

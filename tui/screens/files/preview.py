@@ -80,22 +80,24 @@ def preview_lines(
     return [*lines, [("The file is empty.", "muted")]]
 
 
-def _fact(label: str, value: str) -> Line:
+def _fact_line(label: str, value: str) -> Line:
     return [(f"{label:<{_LABEL_CELLS}}", "muted"), (clip(sanitize(value), MAX_VALUE_CELLS), "plain")]
 
 
 def weights_lines(header: SafetensorsHeader) -> list[Line]:
-    by_dtype = ", ".join(
+    dtypes_text = ", ".join(
         f"{sanitize(dtype)} {count(parameters)}" for dtype, parameters in header.parameters_by_dtype.items()
     )
     parameters, tensors = counted(header.parameter_count, "parameter"), counted(len(header.tensors), "tensor")
     lines: list[Line] = [
         [(parameters, "strong"), (f" in {tensors}", "plain")],
-        _fact("by type", by_dtype or UNKNOWN),
-        _fact("weights", bytes_iec(header.data_bytes)),
-        _fact("read", f"{bytes_iec(header.header_bytes)} (header only)"),
+        _fact_line("by type", dtypes_text or UNKNOWN),
+        _fact_line("weights", bytes_iec(header.data_bytes)),
+        _fact_line("read", f"{bytes_iec(header.header_bytes)} (header only)"),
     ]
-    lines += [_fact(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()]
+    lines += [
+        _fact_line(clip(sanitize(name), _LABEL_CELLS - 1), value) for name, value in header.metadata.items()
+    ]
     names = [clip(sanitize(tensor.name), MAX_VALUE_CELLS) for tensor in header.tensors]
     name_cells = max(map(cell_width, ["tensor", *names]))
     lines += ["", [(f"{'tensor':<{name_cells}} {'type':<6} {'size':>9}  shape", "muted")]]
@@ -120,7 +122,7 @@ def adapter_lines(text: str) -> list[Line]:
     if not isinstance(config, Mapping):
         return []
     facts = [(label, config[name]) for name, label in ADAPTER_FACTS if config.get(name) is not None]
-    return [*(_fact(label, _value_text(value)) for label, value in facts), ""] if facts else []
+    return [*(_fact_line(label, _value_text(value)) for label, value in facts), ""] if facts else []
 
 
 def _value_text(value: Any) -> str:
@@ -139,9 +141,9 @@ def state_lines(state: TrainerState) -> list[Line]:
         "best metric": state.best_metric,
     }
     return [
-        _fact("step", f"{count(state.global_step)}{total_text}"),
-        *(_fact(label, number(value)) for label, value in numbers.items() if value is not None),
-        *([_fact("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
+        _fact_line("step", f"{count(state.global_step)}{total_text}"),
+        *(_fact_line(label, number(value)) for label, value in numbers.items() if value is not None),
+        *([_fact_line("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
     ]
 
 

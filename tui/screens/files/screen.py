@@ -67,7 +67,7 @@ class FilesScreen(TreeScreen):
     def _files(self) -> tuple[CheckpointFile, ...]:
         return self.snapshot.files or ()
 
-    def _files_of(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
+    def _files_at(self, nodes: Iterable[int]) -> tuple[CheckpointFile, ...]:
         """Return the files at nodes of the tree; skip directories, and files that are no longer listed."""
         files, tree = self._files, self.tree_view.file_tree
         indexes = sorted({tree.entry_indexes[node] for node in nodes}) if tree is not None else []
@@ -129,18 +129,18 @@ class FilesScreen(TreeScreen):
 
     # The item under the cursor
 
-    def _file_of(self, node: int) -> CheckpointFile | None:
+    def _file_at(self, node: int) -> CheckpointFile | None:
         tree = self.tree_view.file_tree
         if tree is None or tree.is_directory(node):
             return None
-        return next(iter(self._files_of([node])), None)
+        return next(iter(self._files_at([node])), None)
 
     @on(FileTreeView.Highlighted)
     def _cursor_moved(self) -> None:
         node, tree = self.tree_view.cursor_row, self.tree_view.file_tree
         if node is None or tree is None:
             self._preview.show_nothing()
-        elif (file := self._file_of(node)) is not None:
+        elif (file := self._file_at(node)) is not None:
             self._preview.show_file(file)
         else:
             self._preview.show_directory(
@@ -162,7 +162,7 @@ class FilesScreen(TreeScreen):
         if tree is None:
             return ()
         selected_nodes = self.tree_view.marked or ({node} if node is not None else frozenset())
-        return self._files_of(
+        return self._files_at(
             node_below for selected_node in selected_nodes for node_below in tree.files_below(selected_node)
         )
 
@@ -202,7 +202,7 @@ class FilesScreen(TreeScreen):
     def path_under_cursor(self) -> str | None:
         """Return a file's path on the server, without the node directory that the tree adds."""
         node = self.tree_view.cursor_row
-        file = self._file_of(node) if node is not None else None
+        file = self._file_at(node) if node is not None else None
         return file.relative_file_name if file is not None else super().path_under_cursor()
 
     def action_refresh(self) -> None:

@@ -27,7 +27,7 @@ MARK_TONES: dict[Severity, Tone] = {"critical": "bad", "warning": "caution", "in
 class JobPreviewPane(Horizontal):
     """Shows data that Home's row of a job already has; sends no requests."""
 
-    _names = ("", "")
+    _job_and_project_names = ("", "")
     """Names of the job and its project, shown in the border."""
     _last_lines: Sequence[str] = ()
 
@@ -45,8 +45,8 @@ class JobPreviewPane(Horizontal):
     def show(self, row: JobRow, now: datetime, keys: Sequence[Span]) -> None:
         """Show a row as of the time ``now``; ``keys`` are the shortcuts that fit the job's state."""
         # setting a title, even to the same text, repaints the whole pane
-        if (row.name, row.project) != self._names:
-            self._names = row.name, row.project
+        if (row.name, row.project) != self._job_and_project_names:
+            self._job_and_project_names = row.name, row.project
             # A str would be parsed as markup.
             self.border_title = Content(row.name)
             self.border_subtitle = Content(row.project)

@@ -83,7 +83,7 @@ class HomeScreen(AppScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (70, "-narrow"), (140, "-wide")]
 
     snapshot: var[FleetSnapshot | None] = var(None)
-    marked: var[tuple[str, ...]] = var((), init=False)
+    marked_ids: var[tuple[str, ...]] = var((), init=False)
     """Ids of the marked jobs, in the order in which they were marked."""
     query_text: var[str] = var("", init=False)
     sort: var[Sort] = var(DEFAULT_SORT, init=False)
@@ -207,7 +207,7 @@ class HomeScreen(AppScreen):
     def watch_snoozed(self) -> None:
         self._show_jobs()
 
-    watch_marked = watch_stopping = watch_snoozed
+    watch_marked_ids = watch_stopping = watch_snoozed
 
     def watch_connection(self, previous: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
@@ -264,8 +264,8 @@ class HomeScreen(AppScreen):
                 if is_default_order and not self.snoozed
                 else sorted_rows(self._columns, matching_rows, self.sort)
             )
-            if self.marked:
-                marked_ids = frozenset(self.marked)
+            if self.marked_ids:
+                marked_ids = frozenset(self.marked_ids)
                 rows = tuple(replace(row, marked=True) if row.id in marked_ids else row for row in rows)
             self._jobs.stays_on_top = is_default_order
             # the default order has group headings instead of a mark on a column
@@ -281,7 +281,7 @@ class HomeScreen(AppScreen):
             self._remote_label,
             self.snapshot,
             self._jobs.rows,
-            marked=len(self.marked),
+            marked=len(self.marked_ids),
             compare_key=self.key_for("home.compare"),
             filter_key=self.key_prefix("home.filter"),
             query=sanitize(self.query_text.strip()),
@@ -429,10 +429,10 @@ class HomeScreen(AppScreen):
     def action_mark(self) -> None:
         if (job := self.require_job()) is None:
             return
-        if job.id in self.marked:
-            self.marked = tuple(job_id for job_id in self.marked if job_id != job.id)
+        if job.id in self.marked_ids:
+            self.marked_ids = tuple(job_id for job_id in self.marked_ids if job_id != job.id)
         else:
-            self.marked = (*self.marked, job.id)
+            self.marked_ids = (*self.marked_ids, job.id)
         self._jobs.action_cursor_by(1)
 
     def action_compare(self) -> None:
@@ -465,13 +465,13 @@ class HomeScreen(AppScreen):
 
     def _marked_jobs(self) -> list[TrainingJob]:
         """Return the marked jobs that still exist, in the order in which they were marked."""
-        rows = self.snapshot.jobs if self.marked and self.snapshot is not None else ()
+        rows = self.snapshot.jobs if self.marked_ids and self.snapshot is not None else ()
         jobs = {row.id: row.job for row in rows}
-        return [jobs[job_id] for job_id in self.marked if job_id in jobs]
+        return [jobs[job_id] for job_id in self.marked_ids if job_id in jobs]
 
     def unmark(self, job_ids: Iterable[str]) -> None:
         removed_ids = set(job_ids)
-        self.marked = tuple(job_id for job_id in self.marked if job_id not in removed_ids)
+        self.marked_ids = tuple(job_id for job_id in self.marked_ids if job_id not in removed_ids)
 
     def action_delete_job(self) -> None:
         """Ask to delete the selected jobs, or the selected project if the list of projects has the focus."""
@@ -524,7 +524,7 @@ class HomeScreen(AppScreen):
     # View
 
     def action_next_alarmed(self) -> None:
-        """Go to the worst job that needs attention; from such a job, to the next one, wrapping around."""
+        """Go to the worst job that needs attention; from such a job, to the next worst, wrapping around."""
         alarmed_ids = [row.id for row in worst_first(self._jobs.rows)]
         if alarmed_ids in ([], [self._jobs.cursor_key]):
             self.notify(f"No {'other ' if alarmed_ids else ''}job needs attention.")
@@ -560,8 +560,8 @@ class HomeScreen(AppScreen):
     def action_back(self) -> None:
         if self._filter.clear_text():
             self.set_focus(self._jobs)
-        elif self.marked:
-            self.marked = ()
+        elif self.marked_ids:
+            self.marked_ids = ()
         elif self._projects.cursor_key != ALL_PROJECTS:
             self._projects.move_to(ALL_PROJECTS)
             self.set_focus(self._jobs)

@@ -62,9 +62,9 @@ class CheckpointPane(Vertical):
         self._run: RunSnapshot | None = None
         self._facts: dict[str, CheckpointFacts] = {}
         """Facts by key, in natural order, which rows with equal sort values keep."""
-        self._marked: list[str] = []
+        self._marked_keys: list[str] = []
         self._sort: Sort = ("written", True)
-        self._curve: ChartData | None = None
+        self._curve_chart: ChartData | None = None
         """The chart below the table, cached until the rows change: the cursor moves more often."""
         self._filled_at: datetime | None = None
         """When the table was last filled; the clock is that of the snapshots."""
@@ -93,8 +93,15 @@ class CheckpointPane(Vertical):
             placeholder.update(_no_checkpoints_text(run))
         progress = run.progress
         loss_series = (progress.loss_by_step, progress.eval_loss_series) if progress is not None else ((), ())
-        unread = unread_steps(progress, whole=run.log_read) if progress is not None else ()
-        facts_inputs = (run.checkpoints, *loss_series, unread, run.kept_losses, run.faults, run.log_read)
+        missing_steps = unread_steps(progress, whole=run.log_read) if progress is not None else ()
+        facts_inputs = (
+            run.checkpoints,
+            *loss_series,
+            missing_steps,
+            run.kept_losses,
+            run.faults,
+            run.log_read,
+        )
         # update ages, and facts of many checkpoints, only every five seconds
         is_due = self._filled_at is None or run.at - self._filled_at >= timedelta(seconds=5)
         is_new = previous is None or previous.checkpoints != run.checkpoints
@@ -107,7 +114,7 @@ class CheckpointPane(Vertical):
                 self, partial(self._compute_facts, run, facts_inputs), "checkpoints", group="judge"
             )
         elif is_due:
-            self._curve = None
+            self._curve_chart = None
             self._fill_table()
         self._show_curve()
 
@@ -122,8 +129,8 @@ class CheckpointPane(Vertical):
         has_same_keys = self._facts.keys() == facts.keys()  # sorting thousands of keys again would be slow
         ordered_keys = self._facts if has_same_keys else sorted(facts, key=natural_key)
         self._facts = {key: facts[key] for key in ordered_keys}
-        self._marked = [key for key in self._marked if key in facts]
-        self._curve = None
+        self._marked_keys = [key for key in self._marked_keys if key in facts]
+        self._curve_chart = None
         self._fill_table()
 
     @on(RowTable.Highlighted)
@@ -139,9 +146,11 @@ class CheckpointPane(Vertical):
             self.call_after_refresh(self._show_curve)  # run again once the chart has been laid out
         self.set_class(has_curve, "-with-curve")
         if run is not None and has_curve and chart.is_on_screen:
-            if self._curve is None:
-                self._curve = run_charts(run, ChartView(x_axis="step"))[0].finished
-            chart.show(self._curve.series, replace(self._curve.spec, cursor=fact.step if fact else None))
+            if self._curve_chart is None:
+                self._curve_chart = run_charts(run, ChartView(x_axis="step"))[0].finished
+            chart.show(
+                self._curve_chart.series, replace(self._curve_chart.spec, cursor=fact.step if fact else None)
+            )
 
     def on_resize(self) -> None:
         self._show_curve()
@@ -153,9 +162,11 @@ class CheckpointPane(Vertical):
         self._filled_at = run.at
         is_cursor_unmoved = table.cursor_key == self._initial_key
         table.sort_mark = self._sort
-        marked_keys = frozenset(self._marked)
-        unsorted = [CheckpointRow(key, fact, run.at, key in marked_keys) for key, fact in self._facts.items()]
-        rows = sorted_rows(COLUMNS, unsorted, self._sort)
+        marked_keys = frozenset(self._marked_keys)
+        unsorted_rows = [
+            CheckpointRow(key, fact, run.at, key in marked_keys) for key, fact in self._facts.items()
+        ]
+        rows = sorted_rows(COLUMNS, unsorted_rows, self._sort)
         table.set_rows(rows)
         # Until the user moves the cursor, put it on the best checkpoint, else the newest, but only while the
         # tab is hidden.
@@ -170,8 +181,8 @@ class CheckpointPane(Vertical):
         size = bytes_iec(sum(fact.checkpoint.size_bytes or 0 for fact in all_facts))
         count_text = counted(len(all_facts), "checkpoint")
         facts: list[list[Span]] = [[(count_text, "strong"), (f" {size}", "plain")]]
-        if self._marked:
-            facts.append([(f"✓ {len(self._marked)} marked", "good")])
+        if self._marked_keys:
+            facts.append([(f"✓ {len(self._marked_keys)} marked", "good")])
         uploading_count = sum(fact.sync == "uploading" for fact in all_facts)
         if uploading_count:
             facts.append([(f"↑ {uploading_count} uploading", "caution")])
@@ -214,17 +225,17 @@ class CheckpointPane(Vertical):
         key = self._table.cursor_key
         if key is None:
             return
-        if key in self._marked:
-            self._marked.remove(key)
+        if key in self._marked_keys:
+            self._marked_keys.remove(key)
         else:
-            self._marked.append(key)
+            self._marked_keys.append(key)
         self._fill_table()
         self._table.action_cursor_by(1)
 
     def clear_marks(self) -> bool:
         """Unmark all checkpoints; return False if none was marked."""
-        had_marks = bool(self._marked)
-        self._marked.clear()
+        had_marks = bool(self._marked_keys)
+        self._marked_keys.clear()
         if had_marks:
             self._fill_table()
         return had_marks
@@ -239,7 +250,7 @@ class CheckpointPane(Vertical):
     @property
     def marked_checkpoints(self) -> tuple[CheckpointFacts, ...]:
         """The marked checkpoints, in the order in which they were marked."""
-        return tuple(self._facts[key] for key in self._marked)
+        return tuple(self._facts[key] for key in self._marked_keys)
 
     @property
     def names_to_deploy(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Details(Recolored, VerticalScroll, can_focus=True):
                 fields.append((Text("\ncost", strong), Text()))
             fields += [(Text(name), Text(sanitize_beginning(value))) for name, value in costs]
             self.query_one("#facts", Static).update(self._table(fields))
-            self.query_one("#events", Static).update(self._table(self._events(snapshot)))
+            self.query_one("#events", Static).update(self._table(self._event_rows(snapshot)))
 
     def _table(self, rows: Iterable[tuple[Text, Text]]) -> Table:
         table = Table.grid(padding=(0, 2))
@@ -53,7 +53,7 @@ class Details(Recolored, VerticalScroll, can_focus=True):
             table.add_row(*row)
         return table
 
-    def _events(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
+    def _event_rows(self, run: RunSnapshot) -> Iterator[tuple[Text, Text]]:
         """Yield the findings, then each status of the job and how long it lasted."""
         tones, events = tone_styles(self.app), run.status_history
         if run.findings:
@@ -125,8 +125,11 @@ def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
         unbilled_text = f"≈ {money(cost.unbilled_usd)} for {count(cost.unbilled_minutes)} min"
     rows = [
         ("price", price_text),
-        ("so far", _amount(cost.gpu_hours, cost.spent_text)),
-        ("projected total", _amount(cost.gpu_hours_to_end, _estimate(cost.usd_to_end)) + range_text),
+        ("so far", _amount_text(cost.gpu_hours, cost.spent_text)),
+        (
+            "projected total",
+            _amount_text(cost.gpu_hours_to_end, _estimate_text(cost.usd_to_end)) + range_text,
+        ),
         ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
         ("not billed yet", unbilled_text),
         ("estimate", cost.basis if cost.usd is not None else ""),
@@ -135,9 +138,9 @@ def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def _estimate(usd: float | None) -> str:
+def _estimate_text(usd: float | None) -> str:
     return "" if usd is None else f"≈ {money(usd)}"
 
 
-def _amount(gpu_hours: float | None, usd: str) -> str:
+def _amount_text(gpu_hours: float | None, usd: str) -> str:
     return "  ".join(filter(None, ("" if gpu_hours is None else gpu_time(gpu_hours), usd)))

@@ -49,7 +49,7 @@ _FULL_TEXT_FORMS = frozenset({"dated", "long"})
 """The forms that show a finding's full text."""
 _CLAUSE_END = re.compile("[:,;] ")
 SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
-"""Signs of the newest checkpoint, of earlier checkpoints, and of those saved after the loss diverged."""
+"""Signs of the newest checkpoint, earlier checkpoints, and checkpoints saved after the loss diverged."""
 
 
 class RunHeader(Vertical):
@@ -65,8 +65,8 @@ class RunHeader(Vertical):
     stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
-        # Priority facts: name, status and hardware; then the worst finding, the number of others, the loss
-        # in dollars and the last checkpoint.
+        # always shown of identity: name, status, hardware; of health: the worst finding, the number of other
+        # findings, the loss in dollars, the last checkpoint
         yield StatusLine(id="identity", separator="  ", priority_count=3)
         yield StatusLine(id="health", priority_count=4)
         yield StatusLine(id="bar")
@@ -90,7 +90,7 @@ class RunHeader(Vertical):
     watch_snapshot = watch_snoozed = watch_stopping = on_resize
 
     @on(events.Click, "#progress, #health")
-    async def _explain(self) -> None:
+    async def _open_why(self) -> None:
         await self.run_action("screen.why")
 
 

@@ -94,7 +94,7 @@ class LogColumns(Horizontal):
                 view.set_origin(time_ns)
 
     async def show_nodes(self, names: Sequence[str]) -> None:
-        """If split, show as many nodes side by side as fit, the chosen node first; else show one column."""
+        """If split, show as many nodes side by side as fit, the chosen node first; else a single column."""
         visible_names = [name for name in names if name not in self.options.hidden] if self.is_split else []
         node = only_node(self.options)
         first = visible_names.index(node) if node in visible_names else 0

@@ -38,7 +38,8 @@ class FieldSwitches:
     """Options for interpreting the typed text."""
 
     regex: bool | None = None
-    """None: the text is a regular expression only if it looks like one and no line contains it literally."""
+    """Whether the text is a regular expression. None: only if it looks like a regular expression, and no line
+    contains it literally."""
     case: bool | None = None
     invert: bool = False
     everything: bool = False

@@ -110,13 +110,13 @@ class LogPane(MountsWithChildren, Vertical):
 
     @dataclass
     class LengthRequested(Message):
-        """Request for the next shorter time range (1), or a longer one (-1)."""
+        """Request for the next shorter time range (1), or the next longer time range (-1)."""
 
         step: int
 
     nodes: var[tuple[str, ...]] = var[tuple[str, ...]]((), init=False)
     """Names of the known nodes, from the metrics and from the log."""
-    searching: var[bool] = var(False, init=False)
+    is_searching: var[bool] = var(False, init=False)
 
     def __init__(
         self,
@@ -367,7 +367,7 @@ class LogPane(MountsWithChildren, Vertical):
         elif field.problem:
             return
         elif message.purpose == "time":
-            self._go_to(message.text)
+            self._go_to_typed_time(message.text)
         else:
             self._close_field()
             if message.purpose == "find" and field.pattern:
@@ -393,7 +393,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def _find(self, pattern: LogPattern | None, *, moves: bool = True) -> None:
         self._log_state.pattern, self._log_state.match = pattern, None
-        self.searching = pattern is not None
+        self.is_searching = pattern is not None
         for view in self.columns.views:
             view.find(pattern if view is self.view else None, goes_to_match=moves)
         self.show_log_status()
@@ -430,14 +430,14 @@ class LogPane(MountsWithChildren, Vertical):
         for view in self.columns.views:
             view.viewport.jump(seconds)
 
-    def _go_to(self, typed: str) -> None:
+    def _go_to_typed_time(self, typed: str) -> None:
         entry = self.view.model.cursor_entry
         oldest_ns, newest_ns = self.view.store.span_ns or (0, 0)
-        newest = _moment(newest_ns)
+        newest = _datetime_of(newest_ns)
         times = LogTimes(
-            oldest=_moment(self.columns.origin_ns or oldest_ns),
+            oldest=_datetime_of(self.columns.origin_ns or oldest_ns),
             newest=newest,
-            current=_moment(stamp_ns(entry)) if entry is not None else newest,
+            current=_datetime_of(stamp_ns(entry)) if entry is not None else newest,
             timezone=self._timezone,
         )
         try:
@@ -557,5 +557,5 @@ class LogPane(MountsWithChildren, Vertical):
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._log_state)
 
 
-def _moment(time_ns: int) -> datetime:
+def _datetime_of(time_ns: int) -> datetime:
     return moment_at(time_ns, UTC) or datetime.fromtimestamp(0, UTC)

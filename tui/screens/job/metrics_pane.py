@@ -133,7 +133,7 @@ class MetricsPane(ChartControls, Horizontal):
         return metrics.nodes if metrics is not None else ()
 
     def _place_nodes(self) -> None:
-        """On Metrics, put few nodes above the charts, more nodes beside them, and ``nodes_large`` alone."""
+        """On Metrics, put few nodes above the charts, and more nodes beside or in place of the charts."""
         node_count = len(self._node_snapshots)
         has_room = node_count > 0 and 3 * (1 + node_count) <= self.size.height
         is_above = self._tab == "metrics" and has_room and not self.nodes_large

@@ -85,7 +85,7 @@ def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
         notes = notes_by_node(run)
         rows = [_node_row(node, notes.get(node.name, ""), memory, full_value) for node in nodes]
     if options.worst_first:
-        # nodes with findings first, then those without values, then the lowest use or the most memory
+        # nodes with findings, then nodes without values, then by lowest utilization or most memory
         sign = -1 if memory else 1
         rows.sort(key=lambda row: (not row.sign, row.mean is not None, sign * (row.mean or 0.0)))
     return rows

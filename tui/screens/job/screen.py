@@ -198,9 +198,9 @@ class JobScreen(AppScreen):
 
     def on_mount(self) -> None:
         for attribute in ("view", "snapshot"):
-            self.watch(self.metrics, attribute, self._show_time, init=False)
-        self.watch(self.metrics.grid, "counts", self._show_time, init=False)
-        for attribute in ("nodes", "searching"):
+            self.watch(self.metrics, attribute, self._show_time_range, init=False)
+        self.watch(self.metrics.grid, "counts", self._show_time_range, init=False)
+        for attribute in ("nodes", "is_searching"):
             self.watch(self.log_pane, attribute, self._show_hints, init=False)
         self.watch_tab(self.tab)
         self.run_feed("run feed")
@@ -227,7 +227,7 @@ class JobScreen(AppScreen):
 
     def _request_samples(self, span: timedelta | None, visible: timedelta | None) -> None:
         self._feed.set_span(span, visible)
-        self._show_time()
+        self._show_time_range()
 
     def _now_s(self) -> float:
         return time.time() if self._recorded_run is None else self._recorded_run.at.timestamp()
@@ -260,9 +260,7 @@ class JobScreen(AppScreen):
             time=log.time,
             **{name: getattr(log, name) for name in SWITCHES},
         )
-        if (
-            layout != self._remembered_layout
-        ):  # not compared with the memory, where another job screen may have put its own
+        if layout != self._remembered_layout:  # the memory may have the layout of another job screen
             self._remembered_layout = layout
             self._memory.put(job=layout)
 
@@ -327,13 +325,13 @@ class JobScreen(AppScreen):
             recreate_job=not is_over,
             resume=not is_over or not has_checkpoints,
             toggle_follow=is_over,
-            next_match=not log.searching,
+            next_match=not log.is_searching,
             next_node=len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
         )
 
     # Time axis
 
-    def _show_time(self) -> None:
+    def _show_time_range(self) -> None:
         """Update the time row and the log's range; on Metrics, also the log line at the readout."""
         self.query_one(TimeRow).content = self.metrics.time_row_content()
         log = self.log_pane
@@ -411,7 +409,7 @@ class JobScreen(AppScreen):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes of the visible tab, and those that are active on all tabs."""
+        """The scopes of the visible tab, and the scopes that are active on all tabs."""
         recording_scopes = (Scope.RECORDING,) if self._recorded_run is not None else ()
         return (*recording_scopes, Scope.JOB, *JOB_TABS[self.tab])
 
@@ -505,7 +503,7 @@ class JobScreen(AppScreen):
             self.post_message(messages.CopyRequested(text, "status", lines=True))
 
     def action_back(self) -> None:
-        """Clear one state (filter, cursor, marks, selected node); without any, go back to Why, or close."""
+        """Reset the filter, else cursor, marks or selected node; if none is set, go back to Why, or close."""
         if self.log_pane.step_back():
             return
         if self.tab == "live" and self.metrics.picks_node:

@@ -56,7 +56,7 @@ class TimeBar(Widget):
         # the longest of these steps that fits at least 50 times into the run
         steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
         min_step = timedelta(seconds=10)
-        self._step = next((step for step in steps if step * 50 <= run.end - run.begin), min_step)
+        self._step_length = next((step for step in steps if step * 50 <= run.end - run.begin), min_step)
 
     def on_mount(self) -> None:
         self.set_interval(0.5, self._repaint)
@@ -83,7 +83,7 @@ class TimeBar(Widget):
     # Seeking
 
     def action_step(self, step: int) -> None:
-        self._run.seek(self._run.at + step * self._step)
+        self._run.seek(self._run.at + step * self._step_length)
         self._show_and_read()
 
     def _show_and_read(self) -> None:
@@ -173,11 +173,11 @@ class TimeBar(Widget):
             cells -= note.cell_len
         self._track = (len(prefix), cells)
         line = Text(prefix, no_wrap=True, end="")
-        for sign, style in self._cells(cells, shown_s, length_s):
+        for sign, style in self._track_cells(cells, shown_s, length_s):
             line.append(sign, styles[style])
         return line.append(suffix).append_text(note)
 
-    def _cells(self, cells: int, shown_s: float, length_s: float) -> list[tuple[str, str]]:
+    def _track_cells(self, cells: int, shown_s: float, length_s: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
 
         def cell(seconds: float) -> int:
