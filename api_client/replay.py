@@ -1,7 +1,7 @@
 """Answer a client's requests from recordings, in this process, as of the time of a clock.
 
-The transport passes requests to ``Replay.answer`` instead of sending them. Data that a recording lacks is
-NotFound.
+The transport passes requests to ``Replay.answer`` instead of sending them. Requests for data that a recording
+lacks raise NotFound.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from api_client.transfers.objects import ObjectResponse, Objects, RangeNotSatisf
 URL = "https://recording.invalid"
 """Address of the remote and of the recorded files. The name never resolves, and no request is sent there."""
 
-Values = Mapping[str, Any]
+RequestValues = Mapping[str, Any]
 """The query or the body of a request."""
 
 
 class _Missing(Exception):
-    """A recording does not have what was requested; the message says what."""
+    """A recording lacks the requested data; the message names it."""
 
     def __init__(self, message: str, code: str = "NOT_FOUND") -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class Replay:
         self.clock = clock
         self._recordings = {recording.job.id: recording for recording in recordings}
         self._files: dict[str, tuple[Recording, CheckpointFile]] = {}
-        answers: dict[Route[Any], Callable[..., Any]] = {
+        handlers: dict[Route[Any], Callable[..., Any]] = {
             routes.PROJECTS: self._projects,
             routes.PROJECT: lambda _, project_id: {"training_project": self._project(project_id)},
             routes.JOBS: lambda _, project_id: {"training_jobs": self._jobs(project_id=project_id)},
@@ -56,7 +56,7 @@ class Replay:
             routes.CHECKPOINTS: self._checkpoints,
             routes.CHECKPOINT_FILES: self._checkpoint_files,
         }
-        self._answers = {(route.method, route.path): answer for route, answer in answers.items()}
+        self._handlers = {(route.method, route.path): handler for route, handler in handlers.items()}
 
     @property
     def remote(self) -> Remote:
@@ -79,8 +79,8 @@ class Replay:
         """Reads recorded files by the URLs that ``answer`` has listed."""
         return _RecordedObjects(self._files, self.clock)
 
-    async def answer(self, route: Route[Any], ids: Sequence[str], values: Values) -> Any:
-        """Return the answer to a request. Raises NotFound."""
+    async def answer(self, route: Route[Any], ids: Sequence[str], values: RequestValues) -> Any:
+        """Return the response to a request. Raises NotFound."""
         try:
             # In a thread, because it reads, decompresses and parses parts of the log and of the metrics.
             return await asyncio.to_thread(self._answer, route, ids, values)
@@ -95,13 +95,13 @@ class Replay:
                 path=route.path_of(*ids),
             ) from None
 
-    def _answer(self, route: Route[Any], ids: Sequence[str], values: Values) -> Any:
+    def _answer(self, route: Route[Any], ids: Sequence[str], values: RequestValues) -> Any:
         if route is routes.JOB_LOGS:
             return self._logs(values, *ids)
-        answer = self._answers.get((route.method, route.path))
-        if answer is None:
+        handler = self._handlers.get((route.method, route.path))
+        if handler is None:
             raise _Missing("this is not recorded")
-        return route.adapter.validate_python(answer(values, *ids))
+        return route.adapter.validate_python(handler(values, *ids))
 
     def _recording(self, project_id: str, job_id: str) -> Recording:
         recording = self._recordings.get(job_id)
@@ -119,7 +119,7 @@ class Replay:
         )
         return [self._job(item) for item in newest_first if project_id in (None, item.project.id)]
 
-    def _search(self, values: Values) -> Any:
+    def _search(self, values: RequestValues) -> Any:
         statuses = values.get("statuses")
         jobs = [
             job
@@ -128,7 +128,7 @@ class Replay:
         ]
         return {"training_jobs": jobs}
 
-    def _projects(self, _values: Values) -> Any:
+    def _projects(self, _values: RequestValues) -> Any:
         ids = dict.fromkeys(job.project_id for job in self._jobs())
         return {"training_projects": [self._project(project_id) for project_id in ids]}
 
@@ -141,14 +141,14 @@ class Replay:
         changes = {"latest_job": jobs[0], "updated_at": max(filter(None, times))}
         return newest.project.model_copy(update=changes)
 
-    def _queue(self, _values: Values, job_id: str) -> Any:
+    def _queue(self, _values: RequestValues, job_id: str) -> Any:
         recording = self._recordings.get(job_id)
         queue = None if recording is None else recording.queue_at(self.clock.now())
         if queue is None:
             raise _Missing("the queue was not recorded")
         return queue
 
-    def _logs(self, values: Values, *ids: str) -> LogsPage:
+    def _logs(self, values: RequestValues, *ids: str) -> LogsPage:
         recording, now = self._recording(*ids), self.clock.now()
         start_ms, end_ms = values["start_epoch_millis"], values["end_epoch_millis"]
         min_level = values.get("min_level")
@@ -161,13 +161,13 @@ class Replay:
             levels=None if min_level is None else frozenset(LEVELS[LEVELS.index(min_level) :]),
         )
         return {
-            "logs": [_record(line) for line in lines],
+            "logs": [_log_record(line) for line in lines],
             "gaps": [{"start_ns": gap.start_ns, "end_ns": gap.end_ns, "reason": gap.reason} for gap in gaps],
             "complete": now >= recording.until,
         }
 
-    def _metrics(self, values: Values, *ids: str) -> JobMetrics:
-        """Return samples; without a range, the last hour or, of a finished job, the whole run."""
+    def _metrics(self, values: RequestValues, *ids: str) -> JobMetrics:
+        """Return samples; by default, of the last hour or, for a finished job, of the whole run."""
         recording = self._recording(*ids)
         job, now_ms, begin_ms = self._job(recording), epoch_ms(self.clock.now()), epoch_ms(recording.begin)
         start_ms, end_ms = values.get("start_epoch_millis"), values.get("end_epoch_millis")
@@ -178,7 +178,7 @@ class Replay:
         step_s = values.get("step_seconds") or max(1, (end_ms - start_ms) // 250_000)
         return recording.metrics.select(start_ms * NS_PER_MS, end_ms * NS_PER_MS, step_s=step_s, job=job)
 
-    def _checkpoints(self, _values: Values, *ids: str) -> Any:
+    def _checkpoints(self, _values: RequestValues, *ids: str) -> Any:
         recording = self._recording(*ids)
         checkpoints = recording.checkpoints_at(self.clock.now())
         if checkpoints is None and CHECKPOINTS in recording.member_names():
@@ -187,7 +187,7 @@ class Replay:
             raise _Missing("the checkpoints were not recorded", NOT_RECORDED)
         return {"checkpoints": checkpoints}
 
-    def _checkpoint_files(self, values: Values, *ids: str) -> Any:
+    def _checkpoint_files(self, values: RequestValues, *ids: str) -> Any:
         recording = self._recording(*ids)
         files = recording.files_at(self.clock.now())
         start, end = values["page_token"], values["page_token"] + values["page_size"]
@@ -205,7 +205,7 @@ class Replay:
         return file.model_copy(update={"url": url, "size_bytes": size_bytes})
 
 
-def _record(line: LogLine) -> LogRecord:
+def _log_record(line: LogLine) -> LogRecord:
     stamp = str(line.timestamp_ns)
     return {"timestamp": stamp, "message": line.message, "replica": line.replica, "level": line.level}
 
@@ -227,7 +227,7 @@ class _RecordedObjects(Objects):
         if start >= len(content):
             raise RangeNotSatisfiable(f"{file.relative_file_name} has no byte {start:,}")
 
-        async def pieces() -> AsyncGenerator[bytes]:
+        async def chunks() -> AsyncGenerator[bytes]:
             yield content[start:end]
 
-        yield ObjectResponse(pieces(), True, len(content), version="recorded", digest="", content_type="")
+        yield ObjectResponse(chunks(), True, len(content), version="recorded", digest="", content_type="")

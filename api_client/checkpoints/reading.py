@@ -30,7 +30,7 @@ from api_client.resources.checkpoints import Checkpoints
 from api_client.transfers.objects import Objects
 from api_client.words import counted
 
-_CONTROLS_OF_TEXT = frozenset(b"\t\n\r\f\b\x1b")
+_TEXT_CONTROL_BYTES = frozenset(b"\t\n\r\f\b\x1b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,19 @@ class Preview:
 def preview(content: bytes, size_bytes: int) -> Preview:
     """Decode the first bytes of a file of ``size_bytes``; invalid characters become U+FFFD."""
     is_whole = len(content) >= size_bytes
-    text = None if _is_binary(content) else _decoded(content, is_whole)
+    text = None if _is_binary(content) else _decode(content, is_whole)
     return Preview(text=text, bytes_read=len(content), size_bytes=max(size_bytes, len(content)))
 
 
 def _is_binary(content: bytes) -> bool:
-    head = content[:8192]
-    if b"\0" in head:
+    beginning = content[:8192]
+    if b"\0" in beginning:
         return True
-    controls = sum(byte < 0x20 and byte not in _CONTROLS_OF_TEXT for byte in head)
-    return controls > len(head) / 10
+    controls = sum(byte < 0x20 and byte not in _TEXT_CONTROL_BYTES for byte in beginning)
+    return controls > len(beginning) / 10
 
 
-def _decoded(content: bytes, is_whole: bool) -> str:
+def _decode(content: bytes, is_whole: bool) -> str:
     text = content.decode("utf-8-sig", errors="replace")
     # The limit may cut a character in two; that does not make the file invalid.
     return text if is_whole else text.removesuffix("\ufffd")
@@ -74,7 +74,7 @@ def _decoded(content: bytes, is_whole: bool) -> str:
 FIRST_READ_BYTES = 32 * 1024  # enough for the whole header of most adapters
 
 Parsed = TypeVar("Parsed")
-FileKey = tuple[str, int, str]  # job, node rank and name, which identify a file whatever its URL
+FileKey = tuple[str, int, str]  # job id, node rank and name: unlike the URL, they never change
 
 
 class CheckpointContents:
@@ -82,14 +82,14 @@ class CheckpointContents:
 
     Every method takes a file as it was listed. Methods raise RequestError and its subclasses, including
     UnreadableFile if the content is not in the expected format. When a URL has expired, the files are listed
-    again, only once even if several readers wait.
+    again, only once for all readers that wait.
     """
 
     def __init__(self, checkpoints: Checkpoints, objects: Objects) -> None:
         self._checkpoints = checkpoints
         self._objects = objects
-        self._renewed: dict[FileKey, str] = {}
-        self._renewing = asyncio.Lock()
+        self._renewed_urls: dict[FileKey, str] = {}
+        self._renewal_lock = asyncio.Lock()
 
     async def read(
         self, project_id: str, job_id: str, file: CheckpointFile, *, start: int = 0, length: int
@@ -99,14 +99,14 @@ class CheckpointContents:
         Raises InvalidAnswer if the file is shorter than its listed size.
         """
         key = (job_id, file.node_rank, file.relative_file_name)
-        url = self._renewed.get(key, file.url)
+        url = self._renewed_urls.get(key, file.url)
         try:
             content = await self._objects.read(url, start=start, length=length)
         except UrlExpired:
-            fresh = await self._fresh_url(project_id, key, url)
-            if fresh is None:
+            fresh_url = await self._fresh_url(project_id, key, url)
+            if fresh_url is None:
                 raise
-            content = await self._objects.read(fresh, start=start, length=length)
+            content = await self._objects.read(fresh_url, start=start, length=length)
         listed_bytes = min(length, file.size_bytes - start)
         if len(content) < listed_bytes:
             # This is not the listed file, but a proxy's error page or a changed file.
@@ -121,12 +121,12 @@ class CheckpointContents:
     ) -> SafetensorsHeader:
         """Read the header of a safetensors file, with at most two range requests."""
         size = file.size_bytes if file.size_bytes > 0 else None
-        first = await self.read(
+        beginning = await self.read(
             project_id, job_id, file, length=min(FIRST_READ_BYTES, size or FIRST_READ_BYTES)
         )
         try:
-            length = header_length(first, size)
-            header = first[LENGTH_BYTES : LENGTH_BYTES + length]
+            length = header_length(beginning, size)
+            header = beginning[LENGTH_BYTES : LENGTH_BYTES + length]
             if len(header) < length:
                 header += await self.read(
                     project_id, job_id, file, start=LENGTH_BYTES + len(header), length=length - len(header)
@@ -142,10 +142,10 @@ class CheckpointContents:
 
         A file that cannot be read is reported in the result; an error that affects all files is raised.
         """
-        gate = asyncio.Semaphore(4)  # concurrent reads
+        read_slots = asyncio.Semaphore(4)  # concurrent reads
 
         async def shard(file: CheckpointFile) -> ReadShard:
-            async with gate:
+            async with read_slots:
                 try:
                     return ReadShard(file, header=await self.safetensors_header(project_id, job_id, file))
                 except UnreadableFile as error:
@@ -157,27 +157,27 @@ class CheckpointContents:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(shard(file)) for file in shards]
-                missing = group.create_task(self._missing(project_id, job_id, files))
+                missing_shards = group.create_task(self._missing_shards(project_id, job_id, files))
         except ExceptionGroup as failures:
             # Raise only the first error: all errors have the same cause, the object store or our listing.
             raise failures.exceptions[0] from None
-        return Weights(shards=tuple(task.result() for task in tasks), missing=missing.result())
+        return Weights(shards=tuple(task.result() for task in tasks), missing=missing_shards.result())
 
     async def json(self, project_id: str, job_id: str, file: CheckpointFile) -> Any:
-        """Read and parse a JSON file, tolerating malformed text."""
+        """Read and parse a JSON file; characters that JSON forbids are tolerated."""
         # The index of a model with 100,000 tensors takes about 10 MB.
-        return await self._parsed(project_id, job_id, file, 16 * 1024 * 1024, read_json)
+        return await self._read_and_parse(project_id, job_id, file, 16 * 1024 * 1024, read_json)
 
     async def trainer_state(self, project_id: str, job_id: str, file: CheckpointFile) -> TrainerState:
         """Read a trainer_state.json; its history is returned as curves."""
-        return await self._parsed(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
+        return await self._read_and_parse(project_id, job_id, file, MAX_BYTES, parse_trainer_state)
 
     async def preview(self, project_id: str, job_id: str, file: CheckpointFile) -> Preview:
         """Read the beginning of a file, at most 1 MiB, if it is text."""
         content = await self.read(project_id, job_id, file, length=1024 * 1024)
         return preview(content, file.size_bytes)
 
-    async def _parsed(
+    async def _read_and_parse(
         self,
         project_id: str,
         job_id: str,
@@ -197,7 +197,7 @@ class CheckpointContents:
         except (NotDecodable, UnreadableFile) as error:
             raise UnreadableFile(str(error), file=name) from None
 
-    async def _missing(
+    async def _missing_shards(
         self, project_id: str, job_id: str, files: Sequence[CheckpointFile]
     ) -> tuple[str, ...]:
         names = {file.relative_file_name for file in files}
@@ -215,16 +215,16 @@ class CheckpointContents:
             missing += [path for path in paths if path not in names]
         return tuple(missing)
 
-    async def _fresh_url(self, project_id: str, key: FileKey, stale: str) -> str | None:
-        """Return a URL for the file other than the URL ``stale``; None if the listing has no new URL."""
-        async with self._renewing:
-            renewed = self._renewed.get(key)
-            if renewed is not None and renewed != stale:
-                return renewed
+    async def _fresh_url(self, project_id: str, key: FileKey, stale_url: str) -> str | None:
+        """Return a newer URL for the file than ``stale_url``; None if the listing still has that URL."""
+        async with self._renewal_lock:
+            renewed_url = self._renewed_urls.get(key)
+            if renewed_url is not None and renewed_url != stale_url:
+                return renewed_url
             job_id = key[0]
-            if len(self._renewed) > 100_000:
-                self._renewed.clear()
+            if len(self._renewed_urls) > 100_000:
+                self._renewed_urls.clear()
             async for file in self._checkpoints.files(project_id, job_id):
-                self._renewed[(job_id, file.node_rank, file.relative_file_name)] = file.url
-            fresh = self._renewed.get(key)
-            return fresh if fresh != stale else None
+                self._renewed_urls[(job_id, file.node_rank, file.relative_file_name)] = file.url
+            fresh_url = self._renewed_urls.get(key)
+            return fresh_url if fresh_url != stale_url else None

@@ -1,8 +1,8 @@
 """Parse the header of a safetensors file, and sum up the shards of one model, without reading the weights.
 
 The format (huggingface/safetensors): eight bytes, little-endian, with the length of a JSON object, then the
-object. For every tensor, it has a dtype, a shape and the offsets in the data that follows. The data of the
-tensors is contiguous and fills the rest of the file.
+object. For every tensor, the object has a dtype, a shape and the offsets in the data that follows. The
+data of the tensors is contiguous and fills the rest of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from api_client.words import counted
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # limit set by the format
 
-BITS_OF_DTYPE = {
+BITS_BY_DTYPE = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
     **dict.fromkeys(("F32", "I32", "U32"), 32),
     **dict.fromkeys(("F16", "BF16", "I16", "U16"), 16),
@@ -44,7 +44,7 @@ class Tensor:
 
     @property
     def parameter_count(self) -> int:
-        """Return the number of values; one for a scalar."""
+        """Number of values; 1 for a scalar."""
         return prod(self.shape)
 
 
@@ -69,7 +69,7 @@ class SafetensorsHeader:
 
 
 def parameters_by_dtype(tensors: Iterable[Tensor]) -> dict[str, int]:
-    """Number of values of each type, largest first."""
+    """Return the number of values of each type, largest first."""
     counts: dict[str, int] = {}
     for tensor in tensors:
         counts[tensor.dtype] = counts.get(tensor.dtype, 0) + tensor.parameter_count
@@ -116,7 +116,7 @@ class _Header(BaseModel):
 def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHeader:
     """Parse the JSON header. Raises UnreadableFile for anything that the format forbids.
 
-    If ``file_bytes``, the size of the file, is given, the tensors must fill the rest of the file.
+    If the size of the file is given as ``file_bytes``, the tensors must fill the rest of the file.
     """
     try:
         parsed = _Header.model_validate_json(header)
@@ -124,33 +124,33 @@ def parse_header(header: bytes, file_bytes: int | None = None) -> SafetensorsHea
         raise UnreadableFile(describe(error, "its header")) from None
     tensors, end = [], 0
     for name, entry in sorted(parsed.__pydantic_extra__.items(), key=lambda item: item[1].data_offsets):
-        begin, stop = entry.data_offsets
-        if begin != end or stop < begin:
-            raise UnreadableFile(f"the bytes of {_shown(name)} do not follow those of the tensor before it")
+        begin, tensor_end = entry.data_offsets
+        if begin != end or tensor_end < begin:
+            raise UnreadableFile(f"the bytes of {_quoted(name)} do not follow those of the tensor before it")
         tensors.append(_tensor(name, entry))
-        end = stop
+        end = tensor_end
     if file_bytes is not None and LENGTH_BYTES + len(header) + end != file_bytes:
-        there = file_bytes - LENGTH_BYTES - len(header)
-        raise UnreadableFile(f"its tensors need {end:,} bytes, but the file has {there:,}")
+        data_bytes = file_bytes - LENGTH_BYTES - len(header)
+        raise UnreadableFile(f"its tensors need {end:,} bytes, but the file has {data_bytes:,}")
     return SafetensorsHeader(tuple(tensors), parsed.written_by, LENGTH_BYTES + len(header), data_bytes=end)
 
 
 def _tensor(name: str, entry: _Entry) -> Tensor:
     begin, end = entry.data_offsets
     tensor = Tensor(name, entry.dtype, entry.shape, size_bytes=end - begin)
-    bits, count = BITS_OF_DTYPE.get(entry.dtype), tensor.parameter_count
+    bits, count = BITS_BY_DTYPE.get(entry.dtype), tensor.parameter_count
     # A value of an unknown type takes at least one bit.
     is_possible = (
         count <= tensor.size_bytes * 8 if bits is None else -(-count * bits // 8) == tensor.size_bytes
     )
     if not is_possible:
         raise UnreadableFile(
-            f"{_shown(name)} has {tensor.size_bytes:,} bytes, which does not match its shape"
+            f"{_quoted(name)} has {tensor.size_bytes:,} bytes, which does not match its shape"
         )
     return tensor
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:80] + "…")
 
 
@@ -175,12 +175,12 @@ class Weights:
 
     @property
     def headers(self) -> Iterator[SafetensorsHeader]:
-        """Yield the headers that could be read."""
+        """The headers that could be read."""
         return (shard.header for shard in self.shards if shard.header is not None)
 
     @property
     def tensors(self) -> list[Tensor]:
-        """Return all tensors, in file order."""
+        """All tensors, in file order."""
         return [tensor for header in self.headers for tensor in header.tensors]
 
     @property
@@ -195,7 +195,7 @@ class Weights:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Merge the metadata of all files; for duplicate keys the first file's value is used."""
+        """Metadata of all files; for duplicate keys, the value of the first file."""
         merged: dict[str, str] = {}
         for header in self.headers:
             merged = header.metadata | merged
@@ -213,11 +213,11 @@ class Weights:
 
     @property
     def problems(self) -> list[str]:
-        """Return inconsistencies, as sentences that are not sanitized."""
-        unread = [
+        """Files that are missing or could not be read, as messages that are not sanitized."""
+        read_problems = [
             f"{shard.file.relative_file_name}: {shard.problem}" for shard in self.shards if shard.problem
         ]
-        return unread + [f"{name} is in the index but missing" for name in self.missing]
+        return read_problems + [f"{name} is in the index but missing" for name in self.missing]
 
 
 def shards_of_index(index: Any) -> list[str]:

@@ -49,14 +49,14 @@ def parse_trainer_state(content: bytes) -> TrainerState:
         raise UnreadableFile(str(problem)) from None
     if not isinstance(state, dict):
         raise UnreadableFile("it is not a JSON object")
-    best = state.get("best_model_checkpoint")
+    best_checkpoint = state.get("best_model_checkpoint")
     return TrainerState(
         global_step=_int_or_none(state.get("global_step")),
         max_steps=_int_or_none(state.get("max_steps")),
         epoch=_float_or_none(state.get("epoch")),
         total_epochs=_float_or_none(state.get("num_train_epochs")),
         best_metric=_float_or_none(state.get("best_metric")),
-        best_model_checkpoint=best if isinstance(best, str) else None,
+        best_model_checkpoint=best_checkpoint if isinstance(best_checkpoint, str) else None,
         curves=_curves(state.get("log_history")),
     )
 

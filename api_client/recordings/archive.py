@@ -1,9 +1,9 @@
 """Read and write the members of a recording, which is a zip file.
 
 Members are never extracted to the disk, so their names cannot point outside a folder. They are looked up by
-the names that bt-tui gives them, and read into memory, within limits. ``zipfile`` reads and writes them. Only
-a file without a central directory, as a killed recorder leaves it, is scanned here, from its beginning to the
-last complete member.
+the names that bt-tui gives them, and read into memory, within limits. ``zipfile`` reads and writes zip files,
+with one exception: a file without a central directory, as a killed recorder leaves it, is scanned by this
+module, from its beginning to the last complete member.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SUFFIX = ".btrun"
 LINES_SUFFIX = ".ndjson"
 MAX_MEMBERS = 60_000
 MAX_TOTAL_BYTES = 4 * 1024**3
-"""Maximum decompressed size of all members together: some twenty million log lines."""
+"""Maximum decompressed size of all members together, enough for about twenty million log lines."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
-"""Maximum size of a member that is read as a whole."""
+"""Maximum size of a member that is read into memory as a whole."""
 MAX_RATIO = 128
 """Maximum compression ratio of a member, against zip bombs; the samples of an idle job reach about 100."""
 MAX_DIRECTORY_BYTES = 16 * 1024**2  # of the zip file's central directory
 
-_HEADER = struct.Struct("<4s5H3L2H")
-_SIGNATURE, _NO_MEMBERS = b"PK\3\4", b"PK\5\6" + bytes(18)
-_NOT_READABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_HEADER_STRUCT = struct.Struct("<4s5H3L2H")
+_HEADER_SIGNATURE, _EMPTY_ZIP = b"PK\3\4", b"PK\5\6" + bytes(18)
+_ZIP_READ_ERRORS = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Errors of ``zipfile`` for a member that is damaged, encrypted, or not at the recorded position."""
 
 
@@ -74,14 +74,14 @@ class Members:
         member = self._members[name]
         if member.file_size > max_bytes(member.compress_size):
             raise DamagedMember(f"{name} is compressed more than {MAX_RATIO} times")
-        # zipfile cannot limit the memory that other methods take.
+        # With other compression methods, zipfile's memory use has no limit.
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise DamagedMember(f"{name} is damaged")
         try:
             with self._archive.open(member) as file:
                 while chunk := file.read(1024**2):
                     yield chunk
-        except _NOT_READABLE as error:
+        except _ZIP_READ_ERRORS as error:
             raise DamagedMember(f"{name} is damaged") from error
 
 
@@ -94,9 +94,9 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
     try:
         with ExitStack() as opened:
             file = opened.enter_context(_LimitedReader(path.open("rb", buffering=0)))
-            archive, directory, cut_off = _read_zip(file)
-            if cut_off is not None and not complete_only:
-                directory.setdefault(cut_off.filename, cut_off)
+            archive, directory, truncated_member = _read_zip(file)
+            if truncated_member is not None and not complete_only:
+                directory.setdefault(truncated_member.filename, truncated_member)
             members = Members(archive, directory, file.close)
             opened.pop_all()  # success: leave the file open
             return members
@@ -151,30 +151,30 @@ class _LimitedReader(io.BufferedReader):
 
 
 _Directory = dict[str, ZipInfo]
-"""Members by name; of several members with the same name, the last."""
+"""Members by name; of members with the same name, the last."""
 
 
 def _read_zip(file: _LimitedReader) -> tuple[ZipFile, _Directory, ZipInfo | None]:
-    """Return an object that reads members, the directory, and a member that is cut off at the end, if any.
+    """Return the zip file, its directory, and its truncated last member, if any.
 
     Raises RecordingError.
     """
-    cut_off = None
+    truncated_member = None
     try:
         archive = ZipFile(file)
         directory = {info.filename: info for info in archive.infolist()}
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        archive = ZipFile(io.BytesIO(_NO_MEMBERS))
+        archive = ZipFile(io.BytesIO(_EMPTY_ZIP))
         archive.fp = file
-        directory, cut_off, archive.start_dir = _scan(file)
+        directory, truncated_member, archive.start_dir = _scan_members(file)
     if not directory:
         raise RecordingError("not a recording: it is not a zip file")
     if sum(info.compress_size for info in directory.values()) > file.seek(0, os.SEEK_END):
         raise RecordingError("refused: its members overlap")
-    return archive, directory, cut_off
+    return archive, directory, truncated_member
 
 
-def _scan(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
+def _scan_members(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
     """Scan a zip file that has no directory.
 
     Returns its complete members, the truncated last member, if any, and the offset after the complete
@@ -194,14 +194,16 @@ def _scan(file: _LimitedReader) -> tuple[_Directory, ZipInfo | None, int]:
 def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
     """Read the member header at ``offset`` and seek to the member's content; None if there is no header."""
     file.seek(offset)
-    header = file.read(_HEADER.size)
-    if len(header) < _HEADER.size:
+    header = file.read(_HEADER_STRUCT.size)
+    if len(header) < _HEADER_STRUCT.size:
         return None
-    signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _HEADER.unpack(header)
+    signature, _, flags, method, _, _, crc, stored, size, name_bytes, extra_bytes = _HEADER_STRUCT.unpack(
+        header
+    )
     name = file.read(name_bytes)
     is_complete = len(name) == name_bytes and (stored > 0 or size == 0)
     # Flag 8: the sizes follow the content; flag 1: it is encrypted.
-    if signature != _SIGNATURE or flags & 0x9 or not is_complete:
+    if signature != _HEADER_SIGNATURE or flags & 0x9 or not is_complete:
         return None
     file.seek(extra_bytes, os.SEEK_CUR)
     info = ZipInfo(name.decode("utf-8", "replace"))
@@ -211,7 +213,7 @@ def _header_at(file: _LimitedReader, offset: int) -> ZipInfo | None:
 
 
 class ZipAppender:
-    """Appends members to a zip file; ``close`` writes its directory, which reading does not need.
+    """Appends members to a zip file; ``close`` writes its directory, without which it can be read, too.
 
     Raises RecordingError if another process is appending to the file.
     """
@@ -223,7 +225,7 @@ class ZipAppender:
             reader = _LimitedReader(self._file)
             archive, self._directory, _ = _read_zip(reader)
             self._end = archive.start_dir
-            if _scan(reader)[2] != self._end:
+            if _scan_members(reader)[2] != self._end:
                 raise RecordingError("another program wrote this zip file; record to a new file")
             reader.detach()
             # Remove the old directory, so that the file can be scanned if this process is killed.
@@ -236,7 +238,7 @@ class ZipAppender:
             raise
 
     def append(self, contents: Mapping[str, bytes]) -> None:
-        """Write all of these members, or none; they replace members with the same names.
+        """Write all members in ``contents``, or none; they replace members with the same names.
 
         Raises RecordingError if the recording would exceed a limit, OSError if they can't be written.
         """
@@ -274,7 +276,7 @@ def new_zip(path: Path, contents: Mapping[str, bytes]) -> None:
 
 def _encode(contents: Mapping[str, bytes], offset: int) -> tuple[bytes, list[ZipInfo]]:
     """Return the encoded members as stored from ``offset`` on, and their directory entries."""
-    parts, infos = [], []
+    encoded, infos = [], []
     for name, content in contents.items():
         info, data = _member(name, content, ZIP_DEFLATED)
         lines = content.count(b"\n") if name.endswith(LINES_SUFFIX) else 0
@@ -283,9 +285,9 @@ def _encode(contents: Mapping[str, bytes], offset: int) -> tuple[bytes, list[Zip
             info, data = _member(name, content, ZIP_STORED)
         info.header_offset = offset
         offset += len(data)
-        parts.append(data)
+        encoded.append(data)
         infos.append(info)
-    return b"".join(parts), infos
+    return b"".join(encoded), infos
 
 
 def _member(name: str, content: bytes, method: int) -> tuple[ZipInfo, bytes]:

@@ -1,7 +1,7 @@
 """The log lines or the samples of a recording, divided into blocks that are read on demand.
 
 A block's name contains its first and last time, so that opening a recording reads no block. Times are
-nanoseconds since the epoch as digits, or ISO 8601, from 1970 to 2199; zero means unset.
+digits (nanoseconds since the epoch) or ISO 8601 texts, from 1970 to 2199; zero means unset.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from api_client.recordings.archive import DamagedMember, Members, max_lines, rea
 from api_client.words import counted
 
 BLOCK_LINES = 2_000  # maximum number of lines that are written to a block
-NOT_JSON = b"!"
-"""Stored in place of an unreadable line."""
-MAX_RUN = timedelta(days=3_660)
+UNREADABLE_LINE = b"!"
+"""Stored in place of a line that is not JSON or too long."""
+MAX_RUN_DURATION = timedelta(days=3_660)
 """Maximum duration of a run; wrong times must not make a recording decades long."""
 _LATEST_NS = epoch_ns(LAST_MOMENT)
 _BLOCK_NAME = re.compile(r"(logs|metrics)/(\d{1,9})_(\d{1,19})_(\d{1,19})\.ndjson")
 
 
 @dataclass(frozen=True)
-class Kind:
+class MemberKind:
     """The log or the metrics: the names of its members, and the maximum sizes of a line and of a block."""
 
     whole: str
-    """Name of the member that holds everything, if it is not divided into blocks."""
+    """Name of the member with all lines, if they are not divided into blocks."""
 
     folder: str
     """Folder of the blocks."""
@@ -48,8 +48,8 @@ class Kind:
     block_bytes: int
 
 
-LOG = Kind("logs.ndjson", "logs", 4 * 1024**2, 8 * 1024**2)
-METRICS = Kind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
+LOG = MemberKind("logs.ndjson", "logs", 4 * 1024**2, 8 * 1024**2)
+METRICS = MemberKind("metrics.ndjson", "metrics", 64 * 1024, 2 * 1024**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,15 @@ class RecordedBlock:
 class Blocks:
     """The blocks of the log or of the metrics, in file order.
 
-    A member that is not divided into blocks, or whose name has no times, is read and divided here. Lines
-    before the first valid time get ``begin_ns``.
+    A member that is not divided into blocks, or whose name has no times, is read and divided when it is
+    opened. Lines before the first valid time get ``begin_ns``.
     """
 
-    def __init__(self, members: Members, kind: Kind, begin_ns: int = 0) -> None:
+    def __init__(self, members: Members, kind: MemberKind, begin_ns: int = 0) -> None:
         self._members = members
         self._kind = kind
         self.problems: list[str] = []
-        """Problems with the names and times of members; their content is read nevertheless."""
+        """Problems with the names and times of members, whose content is read nevertheless."""
         self.items = self._blocks(begin_ns)
         self.first_ns = min((block.first_ns for block in self.items), default=None)
         self.last_ns = max((block.last_ns for block in self.items), default=None)
@@ -96,37 +96,37 @@ class Blocks:
         else:
             content = zlib.decompress(block.deflated)
         lines = (line for line in io.BytesIO(content) if not line.isspace())
-        return (_json(line) if len(line) <= self._kind.line_bytes else None for line in lines)
+        return (_parse_line(line) if len(line) <= self._kind.line_bytes else None for line in lines)
 
     def _blocks(self, begin_ns: int) -> list[RecordedBlock]:
         names = [name for name in self._members.names() if name.startswith(f"{self._kind.folder}/")]
-        earliest_ns = max(1, begin_ns - MAX_RUN // timedelta(microseconds=1) * 1_000)
+        earliest_ns = max(1, begin_ns - MAX_RUN_DURATION // timedelta(microseconds=1) * 1_000)
         matches = filter(None, map(_BLOCK_NAME.fullmatch, names))
-        named = [parts for parts in matches if int(parts[4]) >= earliest_ns]
+        named_blocks = [match for match in matches if int(match[4]) >= earliest_ns]
         undivided = [name for name in self._members.names() if name == self._kind.whole]
-        misnamed = sorted(set(names) - {parts[0] for parts in named})
+        misnamed = sorted(set(names) - {match[0] for match in named_blocks})
         if misnamed:
             others = f" and {counted(len(misnamed) - 1, 'other')}" if len(misnamed) > 1 else ""
             self.problems.append(f"{misnamed[0]}{others}: a wrong name for a part of the {self._kind.folder}")
         undivided += misnamed
-        blocks = [block for name in undivided for block in self._split(name, begin_ns)]
-        for parts in sorted(named, key=lambda parts: int(parts[2])):
-            first_ns, last_ns = sorted((int(parts[3]), int(parts[4])))
-            blocks.append(RecordedBlock(first_ns, last_ns, int(parts[2]), parts[0]))
-        newest_ns = accumulate((block.last_ns for block in blocks), max, initial=0)
+        blocks = [block for name in undivided for block in self._divide(name, begin_ns)]
+        for match in sorted(named_blocks, key=lambda match: int(match[2])):
+            first_ns, last_ns = sorted((int(match[3]), int(match[4])))
+            blocks.append(RecordedBlock(first_ns, last_ns, int(match[2]), match[0]))
+        newest_times_ns = accumulate((block.last_ns for block in blocks), max, initial=0)
         return [
             replace(block, newest_before_ns=before_ns)
-            for block, before_ns in zip(blocks, newest_ns, strict=False)
+            for block, before_ns in zip(blocks, newest_times_ns, strict=False)
         ]
 
-    def _split(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
+    def _divide(self, name: str, begin_ns: int) -> Iterator[RecordedBlock]:
         lines: list[bytes] = []
         stamps: list[int] = []
-        size, newest_ns, undated = 0, 0, 0
+        block_bytes, newest_ns, undated_count = 0, 0, 0
 
         def block() -> RecordedBlock:
-            near_ns = newest_ns or begin_ns
-            first_ns, last_ns = min(stamps, default=near_ns), max(stamps, default=near_ns)
+            fallback_ns = newest_ns or begin_ns
+            first_ns, last_ns = min(stamps, default=fallback_ns), max(stamps, default=fallback_ns)
             content = zlib.compress(b"\n".join(lines), 1)
             lines.clear()
             stamps.clear()
@@ -139,41 +139,41 @@ class Blocks:
                     raise DamagedMember(f"{name} has more than {line_limit:,} lines")
                 if not line.strip():
                     continue
-                value = _json(line)
+                value = _parse_line(line)
                 times_ns = times_of(value)
-                undated += not times_ns
-                lines.append(line if value is not None else NOT_JSON)
+                undated_count += not times_ns
+                lines.append(line if value is not None else UNREADABLE_LINE)
                 stamps += times_ns
                 newest_ns = max([newest_ns, *times_ns])
-                size += len(line)
-                if len(lines) >= BLOCK_LINES or size > self._kind.block_bytes // 2:
-                    size = 0
+                block_bytes += len(line)
+                if len(lines) >= BLOCK_LINES or block_bytes > self._kind.block_bytes // 2:
+                    block_bytes = 0
                     yield block()
         except DamagedMember as error:
             self.problems.append(str(error))
-            lines.append(NOT_JSON)
-        if undated:
-            self.problems.append(f"{name} has {counted(undated, 'line')} without a valid time")
+            lines.append(UNREADABLE_LINE)
+        if undated_count:
+            self.problems.append(f"{name} has {counted(undated_count, 'line')} without a valid time")
         if lines:
             yield block()
 
 
 def _lines(members: Members, name: str, max_line_bytes: int) -> Iterator[bytes]:
-    """Yield the lines of a member of any size; a line that is too long is replaced by ``NOT_JSON``."""
+    """Yield the lines of a member of any size; a line that is too long is replaced by ``UNREADABLE_LINE``."""
 
     def limited(line: bytes) -> bytes:
-        return line if len(line) <= max_line_bytes else NOT_JSON
+        return line if len(line) <= max_line_bytes else UNREADABLE_LINE
 
-    rest = b""
+    unfinished = b""
     for chunk in members.chunks(name):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         yield from map(limited, lines)
-        rest = rest[: max_line_bytes + 1]
-    if rest.strip():
-        yield limited(rest)
+        unfinished = unfinished[: max_line_bytes + 1]
+    if unfinished.strip():
+        yield limited(unfinished)
 
 
-def _json(line: bytes) -> Any:
+def _parse_line(line: bytes) -> Any:
     try:
         return from_json(line)  # twice as fast as json.loads, which is more tolerant
     except ValueError:
@@ -183,7 +183,7 @@ def _json(line: bytes) -> Any:
 
 
 def times_of(value: Any) -> list[int]:
-    """Return the times of a line, a sample or a gap; empty if it has no valid ones."""
+    """Return the times of a line, a sample or a gap; empty if no time is valid."""
     if not isinstance(value, dict):
         return []
     gap = value.get("gap")

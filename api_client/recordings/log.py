@@ -1,7 +1,7 @@
 """The log of a recording, as of any time during the run.
 
-A line becomes visible when it arrived: at its own time, or at the newest time before it in the file, if that
-is later. Unreadable parts become gaps.
+A line is visible from its arrival on: from its own time, or from the newest time before it in the file, if
+that is later. Unreadable parts of the file become gaps.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from api_client.models.logs import LogEntry, LogGap, LogLine, stamp_ns
 from api_client.recordings.archive import DamagedMember, Members
 from api_client.recordings.blocks import LOG, Blocks, stamp_of
 
-LINES_AHEAD = 8_000
-"""Number of sorted lines to cache, because reading overlapping blocks yields the lines of several pages."""
+MIN_CACHED_LINES = 8_000
+"""Minimum number of sorted lines to cache: reading overlapping blocks yields the lines of several pages."""
 UNREADABLE = "a line of the recording can't be read"
 
 
@@ -36,8 +36,8 @@ class RecordedLog:
 
     def __init__(self, members: Members, begin_ns: int) -> None:
         self.blocks = Blocks(members, LOG, begin_ns)
-        self._cached_block = lru_cache(4)(self._block)
-        self._sorted = _SortedLines((0, 0, None), 0, (), (), is_complete=True)
+        self._cached_block = lru_cache(4)(self._read_block)
+        self._sorted_lines = _SortedLines((0, 0, None), 0, (), (), is_complete=True)
         self._lock = Lock()
 
     def arriving(
@@ -63,7 +63,7 @@ class RecordedLog:
     def entries(self) -> Iterator[LogEntry]:
         """Yield all lines and gaps in file order."""
         for number in range(len(self.blocks.items)):
-            yield from (line.entry for line in self._block(number))
+            yield from (line.entry for line in self._read_block(number))
 
     def select(
         self,
@@ -82,17 +82,17 @@ class RecordedLog:
         query = (-1 if newest_first else 1, now_ns, levels)
         first, last = (1 - end_ns, -start_ns) if newest_first else (start_ns, end_ns - 1)
         with self._lock:
-            lines = self._sorted.first_lines(query, first, last, limit)
+            lines = self._sorted_lines.first_lines(query, first, last, limit)
             if lines is None:
-                self._sorted = self._sort(query, first, limit)
-                lines = self._sorted.first_lines(query, first, last, limit)
+                self._sorted_lines = self._sort_blocks(query, first, limit)
+                lines = self._sorted_lines.first_lines(query, first, last, limit)
                 assert lines is not None
-            return lines, [gap for gap in self._sorted.gaps if start_ns <= gap.start_ns < end_ns]
+            return lines, [gap for gap in self._sorted_lines.gaps if start_ns <= gap.start_ns < end_ns]
 
-    def _sort(self, query: _Query, first: int, limit: int) -> _SortedLines:
-        """Read and sort blocks until no unread block can have a line before the first ``limit`` ones."""
+    def _sort_blocks(self, query: _Query, first: int, limit: int) -> _SortedLines:
+        """Read and sort blocks until no unread block can have any of the first ``limit`` lines."""
         sign, now_ns, levels = query
-        max_lines = max(limit, LINES_AHEAD)
+        max_lines = max(limit, MIN_CACHED_LINES)
         candidates = [
             (min(sign * block.first_ns, sign * block.last_ns), number)
             for number, block in enumerate(self.blocks.items)
@@ -100,10 +100,10 @@ class RecordedLog:
         ]
         lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
-        for begin, number in sorted(candidates):
-            if len(lines) >= limit and begin > lines[limit - 1][0]:
-                final = lines[: bisect_left(lines, begin, key=itemgetter(0))]
-                return _SortedLines(query, first, final, gaps, is_complete=False)
+        for block_begin, number in sorted(candidates):
+            if len(lines) >= limit and block_begin > lines[limit - 1][0]:
+                final_lines = lines[: bisect_left(lines, block_begin, key=itemgetter(0))]
+                return _SortedLines(query, first, final_lines, gaps, is_complete=False)
             for arrived_ns, entry in self._cached_block(number)[::sign]:
                 time = sign * stamp_ns(entry)
                 if arrived_ns > now_ns or time < first:
@@ -115,7 +115,7 @@ class RecordedLog:
             lines = sorted(lines, key=itemgetter(0, 1))[:max_lines]
         return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < max_lines)
 
-    def _block(self, number: int) -> list[RecordedLine]:
+    def _read_block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
         arrived_ns, time_ns = block.newest_before_ns, max(block.first_ns, 0)
         whole_block = (block.first_ns, block.last_ns + 1)
@@ -129,7 +129,7 @@ class RecordedLog:
             ]
         lines = []
         for value in values:
-            entry = _entry(value, time_ns)
+            entry = _to_entry(value, time_ns)
             if not block.first_ns <= stamp_ns(entry) <= block.last_ns:
                 entry = LogGap(*whole_block, "this part of the recording has lines of another time")
             time_ns = stamp_ns(entry)
@@ -145,7 +145,7 @@ _SortedLine = tuple[int, int, LogLine]
 
 
 class _SortedLines(NamedTuple):
-    """Cached lines of a query from a time on, in reading order."""
+    """Cached lines of a query from the time ``first`` on, in reading order."""
 
     query: _Query
     first: int
@@ -157,7 +157,7 @@ class _SortedLines(NamedTuple):
     """True if there are no later lines."""
 
     def first_lines(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
-        """Return the first lines of a range; None if unread blocks may have lines among them."""
+        """Return the first lines of a range; None if unread blocks may have earlier lines."""
         if query != self.query or first < self.first:
             return None
         start = bisect_left(self.lines, first, key=itemgetter(0))
@@ -167,17 +167,17 @@ class _SortedLines(NamedTuple):
         return lines if is_known else None
 
 
-def _entry(value: Any, near_ns: int) -> LogEntry:
+def _to_entry(value: Any, fallback_ns: int) -> LogEntry:
     """Convert a JSON value to a line or a gap; an unreadable value becomes a gap.
 
     A line without a valid time gets ``near_ns``.
     """
     if not isinstance(value, dict):
-        return LogGap(near_ns, near_ns + 1, UNREADABLE)
+        return LogGap(fallback_ns, fallback_ns + 1, UNREADABLE)
     stamp = value.get("timestamp")
     time_ns = stamp_of(stamp) if isinstance(stamp, str) and stamp.isdigit() else None
     if time_ns is None and "message" in value and "gap" not in value:
-        time_ns = near_ns
+        time_ns = fallback_ns
     if time_ns is not None:
         message, replica, level = value.get("message", ""), value.get("replica"), value.get("level")
         return LogLine(
@@ -191,4 +191,4 @@ def _entry(value: Any, near_ns: int) -> LogEntry:
         start_ns, end_ns = stamp_of(gap.get("start")), stamp_of(gap.get("end"))
         if start_ns is not None and end_ns is not None and start_ns < end_ns:
             return LogGap(start_ns, end_ns, str(gap.get("reason", ""))[:200])
-    return LogGap(near_ns, near_ns + 1, UNREADABLE)
+    return LogGap(fallback_ns, fallback_ns + 1, UNREADABLE)

@@ -29,7 +29,7 @@ from api_client.recordings.blocks import METRICS, Blocks, clamped_moment, stamp_
 MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 """Limits of a response, larger than an hour of 512 nodes with 16 GPUs.
 
-One sample of each series of each node must fit, or no step would be long enough.
+A response must fit one sample of each series of each node, or no step would be long enough.
 """
 CACHE = "\0"
 """Key of the project's cache, in place of a node's id."""
@@ -54,37 +54,37 @@ class RecordedMetrics:
         If there would be more than ``MAX_SAMPLES``, the step is doubled. If there are too many nodes or GPUs,
         the first are returned.
         """
-        while (collected := self._collect(start_ns, end_ns, step_s * NS_PER_S)) is None:
+        while (samples_by_node := self._samples_by_node(start_ns, end_ns, step_s * NS_PER_S)) is None:
             step_s *= 2
-        cache = collected.pop(CACHE, None)
-        leader = collected.get("") or next(iter(collected.values()), {})
+        cache = samples_by_node.pop(CACHE, None)
+        leader = samples_by_node.get("") or next(iter(samples_by_node.values()), {})
         return JobMetrics.model_construct(
             **dict(node_of(leader)),
             cache=None if cache is None else storage_of(cache, STORAGE),
             training_job=job,
             per_node_metrics=[
                 NodeMetrics.model_construct(node_id=node_id, metrics=node_of(samples))
-                for node_id, samples in collected.items()
+                for node_id, samples in samples_by_node.items()
                 if node_id
             ],
         )
 
-    def _collect(self, start_ns: int, end_ns: int, step_ns: int) -> dict[str, Samples] | None:
+    def _samples_by_node(self, start_ns: int, end_ns: int, step_ns: int) -> dict[str, Samples] | None:
         """Return the samples by node; None if there are more than ``MAX_SAMPLES``."""
         nodes: dict[str, Samples] = {}
-        slots: dict[str, int] = {}
+        latest_steps: dict[str, int] = {}
         count = 0
         for number, block in enumerate(self.blocks.items):
             if block.first_ns > end_ns or block.last_ns < start_ns:
                 continue
             for time_ns, row in self._cached_rows(number):
-                node_id, slot = _node_of(row), time_ns // step_ns
+                node_id, step = _node_of(row), time_ns // step_ns
                 exceeds_nodes = node_id not in nodes and len(nodes) >= MAX_NODES
-                if not start_ns <= time_ns <= end_ns or slots.get(node_id) == slot or exceeds_nodes:
+                if not start_ns <= time_ns <= end_ns or latest_steps.get(node_id) == step or exceeds_nodes:
                     continue
-                slots[node_id], samples = slot, nodes.setdefault(node_id, {})
+                latest_steps[node_id], samples = step, nodes.setdefault(node_id, {})
                 moment = clamped_moment(time_ns)
-                for key, value in _values(row):
+                for key, value in _series_values(row):
                     samples.setdefault(key, []).append(MetricSample(moment, value))
                     count += 1
                 if count > MAX_SAMPLES:
@@ -111,7 +111,7 @@ def _node_of(row: Mapping[str, Any]) -> str:
     return CACHE if "cache" in row else node_id if isinstance(node_id, str) else ""
 
 
-def _values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
+def _series_values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
     """Yield the valid values of a row."""
     for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
         stored = row.get(name)

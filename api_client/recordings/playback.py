@@ -13,7 +13,7 @@ class Playback(SystemClock):
     """A clock from ``begin`` to ``end``, where it stops; initially paused at the end.
 
     ``seek`` sets its time, ``play`` lets it run ``speed`` times as fast as real time. It can be the clock of
-    a client: only the current time is the recording's; sleeps take real time.
+    a client: it only replaces the current time; sleeps take real time.
     """
 
     def __init__(
@@ -28,18 +28,18 @@ class Playback(SystemClock):
         self.begin = begin
         self.end = max(begin, end)
         self._monotonic = elapsed
-        self._time = self._bounded(self.end if at is None else at)
+        self._time = self._clamp(self.end if at is None else at)
         self._started_s: float | None = None
-        """Monotonic time at which it was started; None while it is paused."""
+        """Monotonic time at which the clock was started; None while it is paused."""
         self._speed = speed
 
     def now(self) -> datetime:
         """Return the current time within the run."""
         if self._started_s is None:
             return self._time
-        passed_s = (self._monotonic() - self._started_s) * self._speed
+        elapsed_s = (self._monotonic() - self._started_s) * self._speed
         remaining_s = (self.end - self._time).total_seconds()
-        return self.end if passed_s >= remaining_s else self._time + timedelta(seconds=passed_s)
+        return self.end if elapsed_s >= remaining_s else self._time + timedelta(seconds=elapsed_s)
 
     @property
     def speed(self) -> float:
@@ -69,9 +69,9 @@ class Playback(SystemClock):
 
     def seek(self, moment: datetime) -> None:
         """Set the time, limited to the run; keeps playing if it was playing."""
-        self._time = self._bounded(moment)
+        self._time = self._clamp(moment)
         if self._started_s is not None:
             self._started_s = self._monotonic()
 
-    def _bounded(self, moment: datetime) -> datetime:
+    def _clamp(self, moment: datetime) -> datetime:
         return min(max(moment, self.begin), self.end)

@@ -31,7 +31,7 @@ from api_client.recordings.archive import (
     open_members,
     read_member,
 )
-from api_client.recordings.blocks import LOG, MAX_RUN, METRICS, clamped_moment
+from api_client.recordings.blocks import LOG, MAX_RUN_DURATION, METRICS, clamped_moment
 from api_client.recordings.log import RecordedLog
 from api_client.recordings.metrics import RecordedMetrics
 from api_client.vocabulary import JobStatus, is_finished
@@ -65,11 +65,11 @@ class Manifest(ApiModel):
     """False if the text of log lines was left out."""
 
     complete: bool = True
-    """False until the log has been read to its end; the run then ends at its last recorded line."""
+    """False if the recorder has not read the log to its end: the run then ends at its last recorded line."""
 
 
 def document(name: str, content: bytes) -> Any:
-    """Parse and validate the document ``name``. Writers call it, too, to write only readable documents.
+    """Parse and validate the document ``name``. Writers call this before writing it, too.
 
     Raises DamagedMember.
     """
@@ -82,24 +82,24 @@ def document(name: str, content: bytes) -> Any:
     try:
         return _DOCUMENTS[name].validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
+        first_error = error.errors(include_url=False, include_input=False)[0]
+        if first_error["type"] == "json_invalid":
             raise DamagedMember(f"{name} is not JSON") from error
-        where = ".".join(map(str, first["loc"])) or "its content"
-        raise DamagedMember(f"{name}: {where}: {first['msg']}") from error
+        location = ".".join(map(str, first_error["loc"])) or "its content"
+        raise DamagedMember(f"{name}: {location}: {first_error['msg']}") from error
     except (OverflowError, ValueError) as error:
         raise DamagedMember(f"{name} has a time or a number out of range") from error
 
 
-_LATER = ConfigDict(defer_build=True)
+_BUILD_ON_USE = ConfigDict(defer_build=True)
 _DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     MANIFEST: TypeAdapter(Manifest),
     JOB: TypeAdapter(TrainingJob),
     PROJECT: TypeAdapter(TrainingProject),
-    EVENTS: TypeAdapter(Annotated[list[QueueEvent], PAGE], config=_LATER),
+    EVENTS: TypeAdapter(Annotated[list[QueueEvent], PAGE], config=_BUILD_ON_USE),
     QUEUE: TypeAdapter(QueueContext),
-    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], PAGE], config=_LATER),
-    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], PAGE], config=_LATER),
+    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], PAGE], config=_BUILD_ON_USE),
+    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], PAGE], config=_BUILD_ON_USE),
 }
 
 
@@ -123,21 +123,21 @@ class Recording:
             raise
 
     def _read(self) -> None:
-        self.manifest: Manifest = self._required(MANIFEST)
+        self.manifest: Manifest = self._required_document(MANIFEST)
         if self.manifest.format != FORMAT:
             raise RecordingError(f"{self.path}: not a recording")
         if self.manifest.version > VERSION:
             raise RecordingError(f"{self.path}: made by a newer version of bt-tui")
-        self.job: TrainingJob = self._required(JOB)
+        self.job: TrainingJob = self._required_document(JOB)
         project = {"id": self.job.project_id or "recording", "name": self.job.project_name}
-        self.project = self._optional(PROJECT) or TrainingProject.model_validate(project)
+        self.project = self._optional_document(PROJECT) or TrainingProject.model_validate(project)
         if self.job.project_id != self.project.id:
             self.job = self.job.model_copy(update={"training_project_id": self.project.id})
-        self._events = sorted(self._optional(EVENTS) or [], key=_event_time)
+        self._events = sorted(self._optional_document(EVENTS) or [], key=_event_time)
         self._job_events = [event for event in self._events if event.training_job_id == self.job.id]
-        self._queue = self._optional(QUEUE)
-        self._checkpoints: list[Checkpoint] | None = self._optional(CHECKPOINTS)
-        self._files: list[CheckpointFile] = self._optional(CHECKPOINT_FILES) or []
+        self._queue = self._optional_document(QUEUE)
+        self._checkpoints: list[Checkpoint] | None = self._optional_document(CHECKPOINTS)
+        self._files: list[CheckpointFile] = self._optional_document(CHECKPOINT_FILES) or []
         created_ns = epoch_ns(self.job.created_at) if self.job.created_at is not None else 0
         self.log = RecordedLog(self._members, created_ns)
         self.metrics = RecordedMetrics(self._members, created_ns)
@@ -145,39 +145,45 @@ class Recording:
         unknown = [name for name in self._members.names() if not _is_known_member(name)]
         if unknown:
             self.problems.append(f"{counted(len(unknown), 'unknown part')}, such as {min(unknown)}")
-        firsts = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
-        first = min((clamped_moment(event) for event in firsts if event is not None), default=None)
+        first_times_ns = [self.log.blocks.first_ns, self.metrics.blocks.first_ns]
+        first_moment = min(
+            (clamped_moment(time_ns) for time_ns in first_times_ns if time_ns is not None), default=None
+        )
         created = self.job.created_at
         if created is None:
-            self.begin = first or datetime.now(UTC)
+            self.begin = first_moment or datetime.now(UTC)
         else:
-            self.begin = created if first is None or first < created - MAX_RUN else min(first, created)
-        last = self._last_moment()
-        self.until = min(last, self.begin + MAX_RUN)
-        if last > self.until or (first is not None and first < self.begin):
+            self.begin = (
+                created
+                if first_moment is None or first_moment < created - MAX_RUN_DURATION
+                else min(first_moment, created)
+            )
+        last_moment = self._last_moment()
+        self.until = min(last_moment, self.begin + MAX_RUN_DURATION)
+        if last_moment > self.until or (first_moment is not None and first_moment < self.begin):
             self.problems.append("it has lines or samples from long before or after the run")
 
     def _last_moment(self) -> datetime:
-        """Return the end of the run: the job's end, its last line or checkpoint, or the recording's time."""
+        """Return the end of the run: the job's or the recording's end, or the last line or checkpoint."""
         ended_at = self.job.updated_at if self.job.is_finished else None
-        recorded = self.manifest.recorded_until
-        if recorded is not None and ended_at is not None:
-            recorded = min(recorded, ended_at)
-        moments = [recorded]
-        lasts = [self.log.blocks.last_ns]
+        recorded_until = self.manifest.recorded_until
+        if recorded_until is not None and ended_at is not None:
+            recorded_until = min(recorded_until, ended_at)
+        moments = [recorded_until]
+        last_times_ns = [self.log.blocks.last_ns]
         if self.manifest.complete and ended_at is not None:
             moments += [ended_at, *(item.created_at for item in self._checkpoints or ())]
         elif self.manifest.complete:
-            lasts.append(self.metrics.blocks.last_ns)
-        moments += [clamped_moment(item) for item in lasts if item is not None]
+            last_times_ns.append(self.metrics.blocks.last_ns)
+        moments += [clamped_moment(item) for item in last_times_ns if item is not None]
         return max((item for item in moments if item is not None), default=self.begin)
 
     def job_at(self, at: datetime) -> TrainingJob:
         """Return the job as of a time.
 
-        The status is that of the last queue event; without recorded events, a finished job was running until
-        its end. If the recording stopped before the job's end, the status after the recording is
-        ``NOT_RECORDED``.
+        The status comes from the last queue event before that time; without recorded events, a finished job
+        counts as running until its end. If the recording stopped before the job's end, the status after the
+        recording is ``NOT_RECORDED``.
         """
         job = self.job
         if job.is_finished and at >= (job.updated_at or self.until):
@@ -226,12 +232,12 @@ class Recording:
 
     def files_at(self, at: datetime) -> list[CheckpointFile]:
         """Return the files of the checkpoints that existed at a time."""
-        existing = {checkpoint.checkpoint_id for checkpoint in self.checkpoints_at(at) or ()}
-        later = {checkpoint.checkpoint_id for checkpoint in self._checkpoints or ()} - existing
+        existing_ids = {checkpoint.checkpoint_id for checkpoint in self.checkpoints_at(at) or ()}
+        later_ids = {checkpoint.checkpoint_id for checkpoint in self._checkpoints or ()} - existing_ids
         return [
             file
             for file in self._files
-            if not later or not later & set(_parent_folders(file.relative_file_name))
+            if not later_ids or not later_ids & set(_parent_folders(file.relative_file_name))
         ]
 
     def stored_size(self, file: CheckpointFile) -> int | None:
@@ -247,7 +253,7 @@ class Recording:
         return read_member(self._members, name)
 
     def now_ns(self, at: datetime) -> int:
-        """Return the time by which visible log entries have arrived; at the run's end, all are visible."""
+        """Return the latest arrival time of the log entries visible at ``at``; the run's end shows all."""
         return FOREVER_NS if at >= self.until else int(at.timestamp() * 1_000_000) * 1_000
 
     def member_names(self) -> Collection[str]:
@@ -264,14 +270,14 @@ class Recording:
     ) -> None:
         self.close()
 
-    def _required(self, name: str) -> Any:
-        content = self._optional(name)
+    def _required_document(self, name: str) -> Any:
+        content = self._optional_document(name)
         if content is None:
             reason = self.problems.pop() if self.problems else f"it has no {name}"
             raise RecordingError(f"{self.path}: not a recording: {reason}")
         return content
 
-    def _optional(self, name: str) -> Any:
+    def _optional_document(self, name: str) -> Any:
         if name not in self._members.names():
             return None
         try:

@@ -1,6 +1,6 @@
 """Write a recording that can be opened at any time, and continued after a kill.
 
-Everything is scrubbed of secrets before it is encoded.
+All content is scrubbed of secrets before it is encoded.
 """
 
 from __future__ import annotations
@@ -22,12 +22,20 @@ from api_client.recordings.archive import (
     ZipAppender,
     new_zip,
 )
-from api_client.recordings.blocks import BLOCK_LINES, LOG, METRICS, Blocks, Kind, clamped_moment, times_of
+from api_client.recordings.blocks import (
+    BLOCK_LINES,
+    LOG,
+    METRICS,
+    Blocks,
+    MemberKind,
+    clamped_moment,
+    times_of,
+)
 from api_client.recordings.reading import JOB, MANIFEST, Recording, document, file_member
 from api_client.recordings.scrub import Scrubber
 
 OVERLAP_NS = 300 * NS_PER_S
-"""Overlap that a continued recording reads again, because lines and samples may arrive late."""
+"""Time range that a continued recording reads again, because lines and samples may arrive late."""
 
 Document = dict[str, Any]
 
@@ -39,7 +47,7 @@ class _BlockWriter:
     ``OVERLAP_NS``, because a continued recording does not read older lines again.
     """
 
-    def __init__(self, kind: Kind, blocks: Blocks | None, writer: RecordingWriter) -> None:
+    def __init__(self, kind: MemberKind, blocks: Blocks | None, writer: RecordingWriter) -> None:
         self.count = 0
         self._kind = kind
         self._writer = writer
@@ -53,7 +61,7 @@ class _BlockWriter:
             for block in blocks.items:
                 if block.last_ns >= blocks.last_ns - OVERLAP_NS:
                     with suppress(DamagedMember):
-                        self._existing_lines.update(_key(kind, value) for value in blocks.values(block))
+                        self._existing_lines.update(_identity(kind, value) for value in blocks.values(block))
         self._existing_until_ns = self.newest_ns or 0
         self._lines: list[str] = []
         self._stamps: list[int] = []
@@ -74,7 +82,7 @@ class _BlockWriter:
             self._writer.problems[omitted] = f"more than {self._kind.line_bytes:,} bytes each"
             if not times or self._kind is METRICS:
                 return
-            gap = _gap(times[0])
+            gap = _gap_for_line(times[0])
             text, times = json.dumps(gap), times_of(gap)
         self.count += 1
         self._lines.append(text)
@@ -88,25 +96,28 @@ class _BlockWriter:
         if not self._lines:
             return
         self._number += 1
-        near_ns = self.newest_ns or 0
-        first_ns, last_ns = min(self._stamps, default=near_ns), max(self._stamps, default=near_ns)
+        previous_newest_ns = self.newest_ns or 0
+        first_ns, last_ns = (
+            min(self._stamps, default=previous_newest_ns),
+            max(self._stamps, default=previous_newest_ns),
+        )
         content = ("\n".join(self._lines) + "\n").encode()
         self._writer.archive.append(
             {f"{self._kind.folder}/{self._number:06}_{first_ns}_{last_ns}{LINES_SUFFIX}": content}
         )
-        self.newest_ns = max(near_ns, last_ns)
+        self.newest_ns = max(previous_newest_ns, last_ns)
         self._lines, self._stamps, self._characters = [], [], 0
 
     def _is_already_written(self, document: Document) -> bool:
-        key = _key(self._kind, document)
+        key = _identity(self._kind, document)
         if not self._existing_lines[key]:
             return False
         self._existing_lines[key] -= 1
         return True
 
 
-def _key(kind: Kind, document: Any) -> str:
-    """Return a text that identifies a log line, or the samples of one node at one time."""
+def _identity(kind: MemberKind, document: Any) -> str:
+    """Return a text that identifies a log line, or a node's samples at one time."""
     if not isinstance(document, dict):
         return ""
     if kind is METRICS:
@@ -114,7 +125,7 @@ def _key(kind: Kind, document: Any) -> str:
     return json.dumps({name: value for name, value in document.items() if name != "late"}, sort_keys=True)
 
 
-def _gap(time_ns: int) -> Document:
+def _gap_for_line(time_ns: int) -> Document:
     """Return a gap in place of a line. It lasts one microsecond, the resolution of its ISO 8601 times."""
     start, end = clamped_moment(time_ns), clamped_moment(time_ns + 1_000)
     reason = "this line is too long to be recorded"
@@ -122,7 +133,7 @@ def _gap(time_ns: int) -> Document:
 
 
 class RecordingWriter:
-    """Appends to a recording, or creates a recording with these documents.
+    """Appends to a recording, or creates a recording; writes ``documents`` by their names.
 
     A document that ``Recording`` could not read is not written; ``problems`` gets the reason, by document
     name. The methods may be called from any thread. Raises RecordingError if the file is not a recording, or
@@ -142,7 +153,7 @@ class RecordingWriter:
         self.lock = RLock()
         self.problems = {} if problems is None else problems
         self._written: dict[str, bytes] = {}
-        first = self._readable(documents)
+        first = self._encode_readable(documents)
         with ExitStack() as opened:
             log = metrics = None
             try:
@@ -164,14 +175,14 @@ class RecordingWriter:
             raise
 
     def documents(self, documents: Mapping[str, Any]) -> None:
-        """Write the documents that have changed; unreadable ones go to ``problems`` instead."""
-        self._write_changed(self._readable(documents))
+        """Write the documents that have changed; unreadable documents go to ``problems`` instead."""
+        self._write_changed(self._encode_readable(documents))
 
-    def _readable(self, documents: Mapping[str, Any]) -> dict[str, bytes]:
-        """Return the encoded documents. Raises RecordingError if a required one would be unreadable."""
+    def _encode_readable(self, documents: Mapping[str, Any]) -> dict[str, bytes]:
+        """Return the encoded documents. Raises RecordingError if a required document would be unreadable."""
         contents = {}
         for name, value in documents.items():
-            content = self._json(value)
+            content = self._encode(value)
             try:
                 if self._written.get(name) != content:
                     document(name, content)
@@ -184,7 +195,7 @@ class RecordingWriter:
 
     def file(self, file: CheckpointFile, content: bytes) -> None:
         """Write the content of a checkpoint's text file. Raises ValueError if it is not text."""
-        recorded = CheckpointFile.model_validate_json(self._json(file.model_dump(mode="json")))
+        recorded = CheckpointFile.model_validate_json(self._encode(file.model_dump(mode="json")))
         self._write_changed({file_member(recorded): self.scrub(content.decode()).encode()})
 
     def _write_changed(self, contents: Mapping[str, bytes]) -> None:
@@ -207,12 +218,12 @@ class RecordingWriter:
             finally:
                 self.archive.close()
 
-    def _json(self, value: Any) -> bytes:
+    def _encode(self, value: Any) -> bytes:
         return (json.dumps(self.scrub.document(value)) + "\n").encode()
 
 
 def _check_may_continue(recording: Recording, job_id: str) -> None:
-    """Raises RecordingError."""
+    """Raise RecordingError if this recording can't be continued for the job."""
     if recording.job.id != job_id:
         raise RecordingError(f"{recording.path} is a recording of another job, {recording.job.id}")
     if {LOG.whole, METRICS.whole} & set(recording.member_names()):

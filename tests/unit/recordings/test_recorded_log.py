@@ -74,7 +74,7 @@ queries = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("lines_ahead", [0, 7, recorded_log.LINES_AHEAD])
+@pytest.mark.parametrize("lines_ahead", [0, 7, recorded_log.MIN_CACHED_LINES])
 @settings(deadline=None)
 @given(
     lines=st.lists(lines_of_a_block, min_size=1, max_size=6),
@@ -92,7 +92,7 @@ def test_page_is_that_of_all_lines_sorted(lines_ahead: int, lines: Any, overlap:
         stored[block_name(number, min(times), max(times))] = ndjson(*documents)
     log = RecordedLog(Stored(stored), START_NS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorded_log, "LINES_AHEAD", lines_ahead)
+        patch.setattr(recorded_log, "MIN_CACHED_LINES", lines_ahead)
         for first_s, last_s, query in asked:
             time_range = (START_NS + first_s * NS_PER_S, START_NS + last_s * NS_PER_S)
             assert log.select(*time_range, **query)[0] == simple_page(log, *time_range, **query)
