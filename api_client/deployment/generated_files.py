@@ -1,6 +1,6 @@
-"""Generated text to copy or save: example calls, a ``config.py`` for the official SDK, and truss configs.
+"""Generate text to copy or save: example calls, a ``config.py`` for the official SDK, and truss configs.
 
-The ``config.py`` is source code that recreates an equal config when it runs.
+The ``config.py`` creates an equal config when it runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from api_client.servable import kind_of
 
 
 def serves_nothing(remote: Remote) -> bool:
-    """Return True if the remote is on this machine: an emulator, whose deployments answer no requests."""
+    """Return True if the remote is on this machine: an emulator, which serves no models."""
     return _api_address(remote).is_loopback
 
 
@@ -36,7 +36,7 @@ def serves_nothing(remote: Remote) -> bool:
 class Calls:
     """Example calls of a deployment: a curl command, and a program that uses the ``openai`` package.
 
-    Their lines fit a terminal of 80 columns, so that they can be copied from it with the mouse.
+    Their lines fit a terminal of 80 columns, so that they can be copied with the mouse.
     """
 
     url: str
@@ -62,13 +62,13 @@ def calls_of(
     if is_whisper:
         path = "audio/transcriptions"
         data = f"-F file=@audio.wav -F {shlex.quote(f'model={checkpoint_name}')}"
-        arguments, answer = 'file=open("audio.wav", "rb")', "answer.text"
+        arguments, response_text = 'file=open("audio.wav", "rb")', "answer.text"
     else:
         path = "chat/completions"
         messages = json.dumps([{"role": "user", "content": "What did you learn?"}])
         body = f'{{"model": {json.dumps(checkpoint_name)}, "messages":\n    {messages}}}'
         data = f"-H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
-        arguments, answer = f"messages={messages}", "answer.choices[0].message.content"
+        arguments, response_text = f"messages={messages}", "answer.choices[0].message.content"
     header = '-H "Authorization: Api-Key $BASETEN_API_KEY"'
     return Calls(
         url,
@@ -83,7 +83,7 @@ answer = client.{path.replace("/", ".")}.create(
     model={json.dumps(checkpoint_name)},
     {arguments},
 )
-print({answer})
+print({response_text})
 """,
     )
 
@@ -94,27 +94,29 @@ def _api_address(remote: Remote) -> BaseUrl:
 
 def render_python(config: DeployCheckpointsConfig) -> str:
     """Render source that imports only ``truss_train`` (and truss for GPUs); it creates an equal config."""
-    value = _source(config, "\n")
+    expression = _python_expression(config, "\n")
     imports = ["from truss_train import definitions"]
-    if "truss_config." in value:
+    if "truss_config." in expression:
         imports.insert(0, "from truss.base import truss_config")
-    joined = "\n".join(imports)
-    about = "Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."
-    return f'"""{about}"""\n\n{joined}\n\ndeploy_config = {value}\n'
+    import_lines = "\n".join(imports)
+    docstring = (
+        "Deploys checkpoints: `bt-tui deploy_checkpoints --config FILE`, or the same with `truss train`."
+    )
+    return f'"""{docstring}"""\n\n{import_lines}\n\ndeploy_config = {expression}\n'
 
 
-def _source(value: Any, line_break: str) -> str:
+def _python_expression(value: Any, line_break: str) -> str:
     """Return the expression that creates a value; ``line_break`` includes the indentation."""
     inner = line_break + "    "
     if isinstance(value, BaseModel):
-        opening, items, closing = f"{_name_of(type(value))}(", list(_arguments(value, inner)), ")"
+        opening, items, closing = f"{_qualified_name(type(value))}(", list(_arguments(value, inner)), ")"
     elif isinstance(value, dict):
         opening, closing = "{", "}"
-        items = [f"{key!r}: {_source(item, inner)}" for key, item in value.items()]
+        items = [f"{key!r}: {_python_expression(item, inner)}" for key, item in value.items()]
     elif isinstance(value, list):
-        opening, items, closing = "[", [_source(item, inner) for item in value], "]"
+        opening, items, closing = "[", [_python_expression(item, inner) for item in value], "]"
     elif isinstance(value, Enum):
-        return f"{_name_of(type(value))}.{value.name}"
+        return f"{_qualified_name(type(value))}.{value.name}"
     else:
         return repr(value)
     short = f"{opening}{', '.join(items)}{closing}"
@@ -124,21 +126,21 @@ def _source(value: Any, line_break: str) -> str:
 
 
 def _arguments(model: BaseModel, line_break: str) -> Iterator[str]:
-    """Yield the fields that differ from their defaults, and those that only a newer SDK knows."""
+    """Yield keyword arguments for fields that differ from their defaults, and for fields of a newer SDK."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if field.is_required() or value != field.get_default(call_default_factory=True):
-            yield f"{name}={_source(value, line_break)}"
+            yield f"{name}={_python_expression(value, line_break)}"
     if model.model_extra:
         yield f"**{model.model_extra!r}"
 
 
-def _name_of(kind: type) -> str:
+def _qualified_name(kind: type) -> str:
     is_in_truss = kind in (Accelerator, AcceleratorSpec)
     return f"{'truss_config' if is_in_truss else 'definitions'}.{kind.__name__}"
 
 
-FOLDER = Path("truss_configs")
+DEFAULT_FOLDER = Path("truss_configs")
 
 
 def truss_config_path(result: DeploymentResult, directory: Path | None, now: datetime) -> Path:
@@ -149,10 +151,10 @@ def truss_config_path(result: DeploymentResult, directory: Path | None, now: dat
     if directory is not None:
         return directory / "config.yaml"
     if result.version_id is None:
-        return FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / "config.yaml"
+        return DEFAULT_FOLDER / f"dry_run_{now:%Y%m%d_%H%M%S}" / "config.yaml"
     # A name from the server must not point outside the folder.
     name = re.sub(r"[^0-9A-Za-z_.-]+", "_", f"{result.name}_{result.version_id}")[-120:].lstrip(".")
-    return FOLDER / (name or "deployment") / "config.yaml"
+    return DEFAULT_FOLDER / (name or "deployment") / "config.yaml"
 
 
 def write_truss_config(result: DeploymentResult, directory: Path | None, now: datetime) -> Path | None:
@@ -182,15 +184,15 @@ ENGINE, VLLM = "engine", "vllm"
 
 
 def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str, gpu: str) -> dict[str, str]:
-    """Return truss configs (YAML) by engine: ``ENGINE`` and ``VLLM``.
+    """Return truss configs (YAML) by engine, ``ENGINE`` and ``VLLM``.
 
-    Empty for a checkpoint for which the documentation has none.
+    The result is empty for a checkpoint for which the documentation has no truss config.
     """
     address = checkpoint_address(job, checkpoint.checkpoint_id)
     if kind_of(checkpoint) != "full" or not address or job.training_project is None:
         return {}
-    count = gpu.partition(":")[2] or "1"
-    head = f"# Deploy it with: truss push FOLDER (of this file)\nmodel_name: {json.dumps(model_name)}\n"
+    gpu_count = gpu.partition(":")[2] or "1"
+    header = f"# Deploy it with: truss push FOLDER (of this file)\nmodel_name: {json.dumps(model_name)}\n"
     resources = f"""resources:
   accelerator: {json.dumps(gpu.removesuffix(":1"))}
   use_gpu: true
@@ -203,11 +205,11 @@ def engine_configs(job: TrainingJob, checkpoint: Checkpoint, *, model_name: str,
       repo: {json.dumps(job.training_project.name)}
       revision: {json.dumps(f"{job.id}/{checkpoint.checkpoint_id}")}
 """
-    if count != "1":
-        engine += f"    tensor_parallel_count: {count}\n"
+    if gpu_count != "1":
+        engine += f"    tensor_parallel_count: {gpu_count}\n"
     serve = f"vllm serve /models/checkpoint --served-model-name {shlex.quote(checkpoint.checkpoint_id)}"
-    serve += f" --tensor-parallel-size {count}" if count != "1" else ""
-    # The image is the one in the documentation's example.
+    serve += f" --tensor-parallel-size {gpu_count}" if gpu_count != "1" else ""
+    # The image of the documentation's example.
     vllm = f"""base_image:
   image: vllm/vllm-openai:v0.12.0
 docker_server:
@@ -220,4 +222,4 @@ weights:
   - source: {json.dumps(address)}
     mount_location: /models/checkpoint
 """
-    return {ENGINE: head + resources + engine, VLLM: head + vllm + resources}
+    return {ENGINE: header + resources + engine, VLLM: header + vllm + resources}

@@ -17,7 +17,7 @@ from api_client.vocabulary import normal_gpu_type
 
 
 class ListedInstance(InstanceType):
-    """Machine that can be deployed to, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
+    """Instance type for deployments, with ``node_count`` nodes; ``price`` is USD per minute, if known."""
 
     node_count: int = 1
     price: float | None = None
@@ -33,14 +33,14 @@ Machine = TypeVar("Machine", bound=InstanceType)
 
 
 def smallest_instance(instances: Iterable[Machine], compute: Compute | None) -> Machine | None:
-    """Return the single-node machine that a deployment with this compute gets; None if none fits."""
-    fitting = [
+    """Return the single-node instance type that a deployment with this compute gets; None if none fits."""
+    matches = [
         machine
         for machine in instances
         if getattr(machine, "node_count", 1) in (1, None) and _fits(machine, compute)
     ]
     size = attrgetter("millicpu_limit", "memory_limit_mib")
-    return min(fitting, key=lambda machine: machine.gpu_count or size(machine), default=None)
+    return min(matches, key=lambda machine: machine.gpu_count or size(machine), default=None)
 
 
 def _fits(machine: InstanceType, compute: Compute | None) -> bool:
@@ -72,9 +72,9 @@ query Instances {
     }
 }
 """
-"""The official client's query; a deployment refers to these ids."""
+"""The official client's query. Deployments refer to instance types by the ids in its response."""
 
-_FIELDS = {
+_FIELD_NAMES = {
     "millicpuLimit": "millicpu_limit",
     "memoryLimit": "memory_limit_mib",
     "gpuCount": "gpu_count",
@@ -85,18 +85,18 @@ _FIELDS = {
 
 
 async def listed_instances(client: TrainingClient) -> tuple[ListedInstance, ...]:
-    """Return the machines that can be deployed to, in the server's order.
+    """Return the instance types for deployments, in the server's order.
 
     Falls back to REST if the server does not know the GraphQL query. Raises RequestError.
     """
     try:
         response = await client.graphql.execute(LISTED_INSTANCES_QUERY)
     except (BadRequest, InvalidAnswer, NotFound):
-        rest = await client.account.instance_types()
-        return tuple(ListedInstance.model_validate(described.model_dump()) for described in rest)
+        instance_types = await client.account.instance_types()
+        return tuple(ListedInstance.model_validate(described.model_dump()) for described in instance_types)
     items = response.get("listedInstances")
-    read = (_parse(item) for item in (items if isinstance(items, list) else []))
-    return tuple(instance for instance in read if instance is not None)
+    instances = (_parse(item) for item in (items if isinstance(items, list) else []))
+    return tuple(instance for instance in instances if instance is not None)
 
 
 def _parse(item: Any) -> ListedInstance | None:
@@ -104,7 +104,7 @@ def _parse(item: Any) -> ListedInstance | None:
         return None
     try:
         return ListedInstance.model_validate(
-            {_FIELDS.get(name, name): field_value for name, field_value in item.items()}
+            {_FIELD_NAMES.get(name, name): field_value for name, field_value in item.items()}
         )
     except ValidationError:
         return None

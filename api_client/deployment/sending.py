@@ -59,16 +59,16 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class DeployAnswers:
-    """Answers to the questions of a deployment.
+    """Answers to the questions about a deployment.
 
-    None and () mean not answered yet, empty text means "none".
+    None and () mean that a question is not answered yet; empty text is the answer "none".
     """
 
     job_id: str | None = None
     checkpoint_names: tuple[str, ...] = ()
     base_model: str | None = None
     lora_rank: int | str | None = None
-    """For LoRAs only; if it is text, it is not a valid rank."""
+    """For LoRAs only. Text is what the user typed if it is not a valid rank."""
     model_name: str | None = None
     gpu: str | None = None
     """GPU type and count as in config files, ``H100:2``; an empty text means a machine without GPUs."""
@@ -84,12 +84,12 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
 
     Raises ConfigurationError if no config can be built; ``validate`` reports other problems.
     """
-    chosen: list[Checkpoint] = []
+    selected: list[Checkpoint] = []
     for name in dict.fromkeys(answers.checkpoint_names):
-        named = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
-        if not named:
+        matches = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
+        if not matches:
             raise ConfigurationError(f"job {answers.job_id} has no checkpoint {name!r}")
-        chosen += named
+        selected += matches
     # Without GPUs, use an empty spec rather than None, for which the official CLI would ask for a GPU.
     gpu = normal_gpu(answers.gpu) if answers.gpu else {}
     # As in the official wizard, CPUs and memory follow from the instance type.
@@ -99,15 +99,15 @@ def build_config(answers: DeployAnswers, checkpoints: Sequence[Checkpoint]) -> D
             model_name=(answers.model_name or "").strip() or None,
             checkpoint_details=CheckpointList(
                 base_model_id=(answers.base_model or "").strip() or None,
-                checkpoints=[_checkpoint(answers, checkpoint) for checkpoint in chosen],
+                checkpoints=[_checkpoint(answers, checkpoint) for checkpoint in selected],
             ),
             runtime=DeployCheckpointsRuntime(environment_variables=_environment(answers)),
             compute=Compute.model_validate(compute),
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ConfigurationError(f"{field}: {first['msg']}") from error
+        first_error = error.errors()[0]
+        field = ".".join(map(str, first_error["loc"]))
+        raise ConfigurationError(f"{field}: {first_error['msg']}") from error
 
 
 def normal_gpu(text: str) -> str:
@@ -222,8 +222,8 @@ class DeploymentResult:
     """Result of a deployment.
 
     A dry run has no ids and no ``link``. ``truss_config`` is the returned config as JSON, empty if the server
-    returned none. ``was_found_again`` means that the response was lost, and the ids come from the list of
-    models.
+    returned none. ``was_found_again`` means that the response was lost, so that the ids come from the list
+    of models.
     """
 
     model_id: str | None
@@ -262,10 +262,10 @@ async def deploy(
     request = deployment_request(config, instance_type_id=instance.id, dry_run=dry_run)
     known_ids: frozenset[str] | None = None
     if not dry_run:
-        # Without these ids, a lost response raises DeploymentUnclear.
+        # Without the ids of existing deployments, a lost response would raise DeploymentUnclear.
         with suppress(ErrorAnswer, InvalidAnswer):
-            existing = await _deployments_named(client, config.model_name or "")
-            known_ids = frozenset(deployment.id for _model_id, deployment in existing)
+            old_deployments = await _deployments_named(client, config.model_name or "")
+            known_ids = frozenset(deployment.id for _model_id, deployment in old_deployments)
     try:
         data = await client.graphql.execute(DEPLOY_MUTATION, {"request": request})
         return _parse_result(data, client.remote, dry_run=dry_run)
@@ -314,11 +314,11 @@ async def _deployments_named(client: TrainingClient, name: str) -> list[tuple[st
 
 
 async def _find_created_deployment(
-    client: TrainingClient, name: str, known: frozenset[str] | None, failure: RequestError
+    client: TrainingClient, name: str, known_ids: frozenset[str] | None, failure: RequestError
 ) -> DeploymentResult:
     """Return the deployment whose response was lost, if exactly one is new; else raise DeploymentUnclear."""
     new_deployments: list[tuple[str, Deployment]] = []
-    for attempt in range(3 if known is not None else 0):
+    for attempt in range(3 if known_ids is not None else 0):
         if attempt:
             await client.clock.sleep(2.0)
         try:
@@ -326,7 +326,9 @@ async def _find_created_deployment(
         except RequestError:
             continue  # try again; in the end, DeploymentUnclear is raised
         new_deployments = [
-            (model_id, candidate) for model_id, candidate in deployments if candidate.id not in (known or ())
+            (model_id, candidate)
+            for model_id, candidate in deployments
+            if candidate.id not in (known_ids or ())
         ]
         if new_deployments:
             break
@@ -334,10 +336,10 @@ async def _find_created_deployment(
         model_id, deployment = new_deployments[0]
         link = deployment_link(client.remote, model_id, deployment.id)
         return DeploymentResult(model_id, deployment.id, deployment.name, "", link, was_found_again=True)
-    seen = f"; {len(new_deployments)} new deployments have this name" if new_deployments else ""
+    found_note = f"; {len(new_deployments)} new deployments have this name" if new_deployments else ""
     raise DeploymentUnclear(
-        f"{name!r} may or may not have been deployed ({failure}){seen}. Check the workspace's models before "
-        f"deploying again",
+        f"{name!r} may or may not have been deployed ({failure}){found_note}. Check the workspace's models "
+        f"before deploying again",
         method=failure.method,
         path=failure.path,
         attempts=failure.attempts,
@@ -358,7 +360,7 @@ class DeploymentUpdate:
 
     @property
     def is_finished(self) -> bool:
-        """True if this is the last update: the deployment serves, or cannot without intervention.
+        """True if this is the last update: the deployment serves, or needs an action of the user.
 
         Unknown statuses are not final.
         """
@@ -381,10 +383,10 @@ async def follow(
 ) -> AsyncGenerator[DeploymentUpdate, None]:
     """Yield an update at once and every ``interval_s`` seconds, until the deployment serves or has failed.
 
-    ``changed_from`` is the status before a change that the server has accepted. Because it may take a moment
-    to change, it does not end the iteration for half a minute. ``known`` are lines that were read before;
-    they are left out. Transient errors are retried. Raises NotFound, Unauthorized and other permanent
-    RequestErrors.
+    ``changed_from`` is the status before a change that the server has accepted. The server may still report
+    it for a moment, so for half a minute it does not end the iteration. ``known`` are lines that the caller
+    has already; updates leave them out. Transient errors are retried. Raises NotFound, Unauthorized and other
+    permanent RequestErrors.
     """
     clock = client.clock
 
@@ -411,6 +413,6 @@ async def _new_lines(log: LogIncrements) -> tuple[LogEntry, ...]:
     """Return the lines since the last call; empty if the server has no log."""
     entries: list[LogEntry] = []
     with suppress(NotFound, BadRequest):
-        async for new in log.poll():
-            entries += new
+        async for new_entries in log.poll():
+            entries += new_entries
     return tuple(entries)

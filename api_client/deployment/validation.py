@@ -34,8 +34,8 @@ def validate(
 ) -> tuple[Finding, ...]:
     """Return all problems with deploying ``config``, most severe first; an error means that it cannot work.
 
-    ``checkpoints`` are those of the config's jobs, as the server lists them. Optional data is checked if
-    given. Sends nothing.
+    ``checkpoints`` are the checkpoints of the config's jobs, as the server lists them. Optional data is
+    checked if given. Sends no request.
     """
     known_files = None if files is None else tuple(files)
     details = config.checkpoint_details or CheckpointList()
@@ -43,17 +43,19 @@ def validate(
         find_checkpoint(checkpoints, selected.training_job_id, selected.checkpoint_name)
         for selected in details.checkpoints
     ]
-    chosen = [match for match in matches if match is not None]
+    selected_checkpoints = [match for match in matches if match is not None]
     findings: list[Finding] = []
     if not details.loops_checkpoint_ids:  # the server checks checkpoints of Loops runs
         findings += _checkpoint_findings(details, matches, checkpoints)
-        if len(chosen) == len(matches):
-            findings += _selection_findings(chosen, known_files)
-        findings += _adapter_findings(details, [match for match in chosen if kind_of(match) == "lora"])
+        if len(selected_checkpoints) == len(matches):
+            findings += _selection_findings(selected_checkpoints, known_files)
+        findings += _adapter_findings(
+            details, [match for match in selected_checkpoints if kind_of(match) == "lora"]
+        )
     if not (config.model_name or "").strip():
         findings.append(Finding("error", "model_name", "the model has no name", "set a name"))
     findings += _compute_findings(config, instances)
-    findings += _memory_findings(config, chosen, known_files, instances)
+    findings += _memory_findings(config, selected_checkpoints, known_files, instances)
     findings += _secret_findings(config, secret_names)
     return most_severe_first(findings)
 
@@ -65,8 +67,8 @@ def _checkpoint_findings(
     for index, (selected, match) in enumerate(zip(details.checkpoints, matches, strict=True)):
         field, job_id = f"{_DETAILS}.checkpoints.{index}", selected.training_job_id
         if match is None:
-            of_job = [item for item in listed_checkpoints if item.training_job_id in ("", job_id)]
-            names = listed([repr(checkpoint.checkpoint_id) for checkpoint in of_job], 12)
+            job_checkpoints = [item for item in listed_checkpoints if item.training_job_id in ("", job_id)]
+            names = listed([repr(checkpoint.checkpoint_id) for checkpoint in job_checkpoints], 12)
             problem = f"job {job_id} has no checkpoint {selected.checkpoint_name!r}"
             yield Finding("error", f"{field}.checkpoint_name", problem, f"it has {names or 'none'}")
         elif isinstance(selected, LoRACheckpoint) and (
@@ -77,17 +79,20 @@ def _checkpoint_findings(
 
 
 def _selection_findings(
-    chosen: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
+    selected_checkpoints: Sequence[Checkpoint], files: tuple[CheckpointFile, ...] | None
 ) -> Iterator[Finding]:
     """Check that the checkpoints can be served together, and that each has the files that vLLM needs."""
-    field, names = f"{_DETAILS}.checkpoints", [checkpoint.checkpoint_id for checkpoint in chosen]
-    if reason := check_selection(chosen, files):
+    field, names = (
+        f"{_DETAILS}.checkpoints",
+        [checkpoint.checkpoint_id for checkpoint in selected_checkpoints],
+    )
+    if reason := check_selection(selected_checkpoints, files):
         yield Finding("error", field, reason, "choose other checkpoints")
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             problem = f"{names.count(name)} checkpoints are named {name!r}, but requests select one by name"
             yield Finding("warning", field, problem, "deploy them one at a time")
-    for index, checkpoint in enumerate(chosen):
+    for index, checkpoint in enumerate(selected_checkpoints):
         name, is_full = checkpoint.checkpoint_id, kind_of(checkpoint) == "full"
         if kind := not_text(checkpoint, files):
             problem = f"{name!r} is {kind}, but vLLM serves language models"
@@ -111,7 +116,7 @@ def _adapter_findings(details: CheckpointList, adapters: Sequence[Checkpoint]) -
 
 def _memory_findings(
     config: DeployCheckpointsConfig,
-    chosen: Sequence[Checkpoint],
+    selected_checkpoints: Sequence[Checkpoint],
     files: tuple[CheckpointFile, ...] | None,
     instances: Iterable[InstanceType] | None,
 ) -> Iterator[Finding]:
@@ -121,8 +126,12 @@ def _memory_findings(
     if machine is None or not machine.gpu_memory_bytes:
         return
     if base_model:
-        chosen = [checkpoint.model_copy(update={"base_model": base_model}) for checkpoint in chosen]
-    problem = memory_problem(chosen, stored_weight_bytes(chosen, files), machine.gpu_memory_bytes)
+        selected_checkpoints = [
+            checkpoint.model_copy(update={"base_model": base_model}) for checkpoint in selected_checkpoints
+        ]
+    problem = memory_problem(
+        selected_checkpoints, stored_weight_bytes(selected_checkpoints, files), machine.gpu_memory_bytes
+    )
     if problem:
         memory = f"{machine.gpu_memory_bytes / 1024**3:.0f} GiB of memory"
         problem = f"{problem}, but {machine.gpu_count} × {machine.gpu_type} has {memory}"
@@ -148,7 +157,7 @@ def _secret_findings(
     names = set(secret_names or ())
     for name, value in variables.items():
         if isinstance(value, SecretReference) and value.name not in names:
-            # The key may not see every team's secrets, so this is not an error.
+            # Only a warning, because the key may not see every team's secrets.
             problem = f"the workspace has no secret {value.name!r}"
             remedy = "add it to the workspace, or choose another"
             yield Finding("warning", f"runtime.environment_variables.{name}", problem, remedy)

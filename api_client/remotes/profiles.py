@@ -34,48 +34,48 @@ PROFILE_SERVICE = "baseten-profile"
 DISABLED_VARIABLE = "BASETEN_TRUSS_AUTH_KEYRING_DISABLED"
 
 
-class KeyringClosed(ConfigurationError):
-    """The keyring is not accessible: forbidden, not installed, locked or absent. The message says which."""
+class KeyringInaccessible(ConfigurationError):
+    """The keyring can't be used: it is disabled, not installed, locked or absent. The message says which."""
 
 
 def read_entry(service: str, account: str, environ: Mapping[str, str]) -> str | None:
     """Return the password stored for an account; None if the keyring has none. Raises KeyringClosed."""
-    password: str | None = _with_keyring(
+    password: str | None = _call_keyring(
         "read", environ, lambda keyring: keyring.get_password(service, account)
     )
     return password
 
 
 def write_entry(service: str, account: str, password: str, environ: Mapping[str, str]) -> None:
-    _with_keyring("write", environ, lambda keyring: keyring.set_password(service, account, password))
+    _call_keyring("write", environ, lambda keyring: keyring.set_password(service, account, password))
 
 
 def delete_entry(service: str, account: str, environ: Mapping[str, str]) -> bool:
     """Delete an account's password; return True if it existed. Treats an inaccessible keyring as empty."""
-    with suppress(KeyringClosed):
+    with suppress(KeyringInaccessible):
         if read_entry(service, account, environ) is not None:
-            _with_keyring("write", environ, lambda keyring: keyring.delete_password(service, account))
+            _call_keyring("write", environ, lambda keyring: keyring.delete_password(service, account))
             return True
     return False
 
 
-def _with_keyring(verb: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
+def _call_keyring(verb: str, environ: Mapping[str, str], call: Callable[[Any], Any]) -> Any:
     """Call a function with the keyring module; ``verb`` is for errors. Raises KeyringClosed."""
     if environ.get(DISABLED_VARIABLE, "").strip().lower() in {"1", "true", "yes"}:
-        raise KeyringClosed(f"{DISABLED_VARIABLE} disables the system keyring: unset it")
+        raise KeyringInaccessible(f"{DISABLED_VARIABLE} disables the system keyring: unset it")
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
         install = f"{shlex.quote(sys.executable)} -m pip install keyring"
-        raise KeyringClosed(f"can't read the system keyring: {install}") from None
+        raise KeyringInaccessible(f"can't read the system keyring: {install}") from None
     if type(keyring.get_keyring()).__module__ in ("keyring.backends.fail", "keyring.backends.null"):
-        raise KeyringClosed("this system has no keyring")
+        raise KeyringInaccessible("this system has no keyring")
     try:
         return call(keyring)
     except (KeyringError, OSError, RuntimeError) as error:
         problem = f"can't {verb} the system keyring ({type(error).__name__}): unlock it and try again"
-    raise KeyringClosed(problem)
+    raise KeyringInaccessible(problem)
 
 
 def json_object(text: str | bytes, problem: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def parse_entry(text: str, source: str) -> dict[str, Any]:
 FILE_NAME = "auth.json"
 KEYRING_ORIGIN = f"system keyring ({PROFILE_SERVICE})"
 _TOKENS_FIELD, _KEY_FIELD = "oauth_credential", "api_key"
-_TOKENS = TokenFields("access_token", "refresh_token", "expiry", is_expiry_epoch_s=False)
+_TOKEN_FIELDS = TokenFields("access_token", "refresh_token", "expiry", is_expiry_epoch_s=False)
 
 
 class Profiles:
@@ -110,7 +110,7 @@ class Profiles:
         self._environ = environ
         self.path = profiles_path(environ)
         text = read_credentials(self.path) if self.path else b""
-        content = _parsed(text, self.path) if self.path and text else {}
+        content = _parse_file(text, self.path) if self.path and text else {}
         table = content.get("profiles")
         self._profiles: dict[str, Any] = table if isinstance(table, dict) else {}
         current = content.get("current")
@@ -123,28 +123,28 @@ class Profiles:
     def remote(self, name: str, environment: Environment) -> Remote:
         assert self.path is not None
         profile = self._profiles[name]
-        where = f"profile '{name}' of {self.path}"
+        source = f"profile '{name}' of {self.path}"
         if not isinstance(profile, dict):
             raise ConfigurationError(
-                f"{where} is not in the Go CLI's format: 'baseten auth login' rewrites it"
+                f"{source} is not in the Go CLI's format: 'baseten auth login' rewrites it"
             )
         url = str(profile.get("remote_url") or "").strip()
         is_oauth = profile.get("auth_type") == "oauth"
-        text, origin = self._secret(name, profile, where, is_oauth=is_oauth)
+        text, origin = self._secret(name, profile, source, is_oauth=is_oauth)
         login = None
         if is_oauth:
-            tokens = _tokens_of(text, where)
+            tokens = _tokens_of(text, source)
             login = OAuthLogin(
-                tokens, partial(self._load_tokens, name, where), partial(self._save_tokens, name, origin)
+                tokens, partial(self._load_tokens, name, source), partial(self._save_tokens, name, origin)
             )
             key = tokens.access
         else:
             key = secret(text.strip(), origin)
-        environment.reject_foreign_addresses(where, url)
-        return remote_at(name, url, f"remote_url of {where}", key=key, key_origin=origin, login=login)
+        environment.reject_foreign_addresses(source, url)
+        return remote_at(name, url, f"remote_url of {source}", key=key, key_origin=origin, login=login)
 
     def _secret(
-        self, name: str, profile: Mapping[str, Any], where: str, *, is_oauth: bool
+        self, name: str, profile: Mapping[str, Any], source: str, *, is_oauth: bool
     ) -> tuple[str, str]:
         """Return the key, or the tokens as JSON, and its origin.
 
@@ -152,29 +152,31 @@ class Profiles:
         """
         field = _TOKENS_FIELD if is_oauth else _KEY_FIELD
         value_in_file = profile.get(field)
-        secret, why_not = None, "the system keyring has none"
+        secret, keyring_problem = None, "the system keyring has none"
         try:
             secret = read_entry(PROFILE_SERVICE, name, self._environ)
-        except KeyringClosed as closed:
-            why_not = str(closed)
+        except KeyringInaccessible as inaccessible:
+            keyring_problem = str(inaccessible)
         if secret:
             return secret, KEYRING_ORIGIN
         if value_in_file:
             text = json.dumps(value_in_file) if isinstance(value_in_file, dict) else str(value_in_file)
-            return text, f"{field} of {where}"
-        raise ConfigurationError(f"{where} has no {field} ({why_not}): 'baseten auth login' sets one")
+            return text, f"{field} of {source}"
+        raise ConfigurationError(
+            f"{source} has no {field} ({keyring_problem}): 'baseten auth login' sets one"
+        )
 
-    def _load_tokens(self, name: str, where: str) -> OAuthTokens | None:
-        fresh = Profiles(self._environ)
-        profile = fresh._profiles.get(name)
+    def _load_tokens(self, name: str, source: str) -> OAuthTokens | None:
+        reread = Profiles(self._environ)
+        profile = reread._profiles.get(name)
         if not isinstance(profile, dict):
             return None
-        text, _ = fresh._secret(name, profile, where, is_oauth=True)
-        return _tokens_of(text, where)
+        text, _ = reread._secret(name, profile, source, is_oauth=True)
+        return _tokens_of(text, source)
 
     def _save_tokens(self, name: str, origin: str, tokens: OAuthTokens) -> None:
-        """Save renewed tokens to where the old ones came from."""
-        fields = _TOKENS.to_storage(tokens)
+        """Save renewed tokens where the old tokens are stored."""
+        fields = _TOKEN_FIELDS.to_storage(tokens)
         if origin == KEYRING_ORIGIN:
             write_entry(PROFILE_SERVICE, name, json.dumps(fields), self._environ)
             return
@@ -182,7 +184,7 @@ class Profiles:
         path = self.path
 
         def change(before: bytes) -> bytes:
-            content = _parsed(before, path)
+            content = _parse_file(before, path)
             profiles = content.get("profiles")
             profile = profiles.get(name) if isinstance(profiles, dict) else None
             if not isinstance(profile, dict):
@@ -208,13 +210,13 @@ def profiles_path(environ: Mapping[str, str]) -> Path | None:
     return base / "baseten" / FILE_NAME if base else None
 
 
-def _parsed(text: bytes, path: Path) -> dict[str, Any]:
+def _parse_file(text: bytes, path: Path) -> dict[str, Any]:
     return json_object(text, f"{path} cannot be read: it is not a JSON object")
 
 
-def _tokens_of(text: str, where: str) -> OAuthTokens:
-    origin = f"the login of {where}"
-    tokens = _TOKENS.from_storage(parse_entry(text, origin), origin)
+def _tokens_of(text: str, source: str) -> OAuthTokens:
+    origin = f"the login of {source}"
+    tokens = _TOKEN_FIELDS.from_storage(parse_entry(text, origin), origin)
     if tokens is None:
         raise ConfigurationError(f"{origin} has no access_token: 'baseten auth login' renews it")
     return tokens

@@ -24,15 +24,18 @@ from api_client.words import READ_ONLY_OPTION, command_line
 
 @dataclass(frozen=True)
 class OAuthTokens:
-    """Access and refresh token. Without ``expires_at``, they are renewed when the server rejects them."""
+    """Access and refresh token.
+
+    Without ``expires_at``, they are renewed after the server has rejected the access token.
+    """
 
     access: SecretText
     refresh: SecretText | None = None
     expires_at: datetime | None = None
 
     def is_expired(self, now: datetime) -> bool:
-        """Return True if the access token has expired, or is about to."""
-        # 60 s before it expires, as the official client does.
+        """Return True if the access token has expired or will expire within a minute."""
+        # The same margin as in the official client.
         return self.expires_at is not None and now + timedelta(seconds=60) >= self.expires_at
 
 
@@ -56,7 +59,7 @@ class TokenFields:
         return OAuthTokens(
             access=secret(access, origin),
             refresh=secret(refresh, origin) if refresh else None,
-            expires_at=_moment(fields.get(self.expiry)),
+            expires_at=_parse_expiry(fields.get(self.expiry)),
         )
 
     def to_storage(self, tokens: OAuthTokens) -> dict[str, object]:
@@ -69,7 +72,7 @@ class TokenFields:
         return fields
 
 
-def _moment(value: object) -> datetime | None:
+def _parse_expiry(value: object) -> datetime | None:
     """Parse epoch seconds or an RFC 3339 timestamp; None if it is neither, or Go's zero time."""
     try:
         moment = datetime.fromtimestamp(float(str(value)), UTC)
@@ -109,7 +112,7 @@ class OAuthLogin:
         return [self.tokens.access.get_secret_value(), *refresh, *self._replaced_tokens]
 
     async def adopt_saved_tokens(self) -> bool:
-        """Use the stored tokens if another program has renewed them; return True if so."""
+        """Use the stored tokens if another program has renewed them; return True if it has."""
         saved = await asyncio.to_thread(self._load)
         if saved is None or saved.access == self.tokens.access:
             return False
@@ -117,9 +120,9 @@ class OAuthLogin:
         return True
 
     async def renew(self, tokens: OAuthTokens) -> None:
-        """Use these tokens from now on, and store them: the old refresh token may be invalid.
+        """Use new tokens from now on, and store them, because the old refresh token may be invalid.
 
-        Raises ConfigurationError if they cannot be stored; they are used anyway.
+        Raises ConfigurationError if the tokens cannot be stored; this object uses them anyway.
         """
         self._replace(tokens)
         await asyncio.to_thread(self._save, tokens)
@@ -167,7 +170,7 @@ class Remote:
     options: tuple[str, ...] | None = field(default=(), compare=False)
 
     def command_line(self, *arguments: str, changes: bool = False) -> str:
-        """Return a command that acts on this remote, quoted for a shell, to suggest; empty if there is none.
+        """Return a command to suggest for this remote, quoted for a shell; empty if no command can select it.
 
         ``--readonly`` is left out of a command that ``changes`` the server, which would be refused.
         """
@@ -184,12 +187,12 @@ def rest_url(app_url: str, *, source: str = "the address") -> str:
     names ``source``, for an unusable address.
     """
     app = parse_base_url(app_url, source=source)
-    known_api_url = {
+    special_api_url = {
         "https://app.dev.baseten.co": "https://api.mc-dev.baseten.co",
         "http://localhost:8000": "http://api.localhost:8000",
     }.get(str(app))
-    if known_api_url is not None:
-        return known_api_url
+    if special_api_url is not None:
+        return special_api_url
     if (
         app.is_loopback
         or ":" in app.host
@@ -212,7 +215,7 @@ def remote_at(
     team: str = "",
     team_origin: str = "",
 ) -> Remote:
-    """Build the remote for the web app's ``url``; an empty ``url`` means DEFAULT_APP_URL.
+    """Build the remote for the URL of a web app; an empty ``url`` means DEFAULT_APP_URL.
 
     ``source`` describes in errors where ``url`` comes from. By default, the base URL of the REST API is
     derived from ``url``. Raises ConfigurationError.
@@ -296,7 +299,8 @@ class Environment:
             raise ConfigurationError(f"{present} is set but {missing[0]} is not; set both or unset {present}")
         if missing:
             url_variable, key_variable = APP_URL_VARIABLE, API_KEY_VARIABLE
-        # If BASETEN_API_KEY is set, the override is for that key; truss's key is sent only to truss's URL.
+        # If BASETEN_API_KEY is set, the override is for that key; truss's key is sent only to truss's own
+        # URL.
         is_overridden = bool(missing) or not self.value(API_KEY_VARIABLE)
         return remote_at(
             ENVIRONMENT_REMOTE,
@@ -308,17 +312,17 @@ class Environment:
         )
 
     def overriding_api_url(self) -> tuple[str, str] | None:
-        """Return the REST API's base URL from the environment and its origin, or None.
+        """Return the REST API's base URL in the environment and the variable's name, or None.
 
         Raises ConfigurationError.
         """
         url = self.value(API_URL_VARIABLE)
         return (str(parse_base_url(url, source=API_URL_VARIABLE)), API_URL_VARIABLE) if url else None
 
-    def reject_foreign_addresses(self, where: str, url: str) -> None:
+    def reject_foreign_addresses(self, source: str, url: str) -> None:
         """Raise KeyMissing if address variables would send the key of ``where`` to another host."""
         if self.address_variables and not self.value(API_KEY_VARIABLE):
             raise KeyMissing(
                 f"{' and '.join(self.address_variables)} is set without {API_KEY_VARIABLE}, but the key of "
-                f"{where} is for {url or DEFAULT_APP_URL}: set {API_KEY_VARIABLE} too, or unset the address"
+                f"{source} is for {url or DEFAULT_APP_URL}: set {API_KEY_VARIABLE} too, or unset the address"
             )

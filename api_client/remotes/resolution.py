@@ -15,7 +15,7 @@ from pathlib import Path
 from api_client.errors import ConfigurationError
 from api_client.remotes.profiles import (
     TRUSS_SERVICE,
-    KeyringClosed,
+    KeyringInaccessible,
     Profiles,
     parse_entry,
     profiles_path,
@@ -41,7 +41,9 @@ from api_client.secret import SecretText
 from api_client.words import command_line
 
 API_KEY, OAUTH = "api_key", "oauth"
-TOKENS = TokenFields("oauth_access_token", "oauth_refresh_token", "oauth_expires_at", is_expiry_epoch_s=True)
+TRUSS_TOKEN_FIELDS = TokenFields(
+    "oauth_access_token", "oauth_refresh_token", "oauth_expires_at", is_expiry_epoch_s=True
+)
 
 
 def remote_of_section(name: str, section: Section, path: Path, environment: Environment) -> Remote:
@@ -50,33 +52,33 @@ def remote_of_section(name: str, section: Section, path: Path, environment: Envi
     The section's own key (from the file, else the keyring) is sent only to the section's hosts. A section
     without a key uses BASETEN_API_KEY. Raises ConfigurationError.
     """
-    where = f"{path} [{name}]"
+    origin = f"{path} [{name}]"
     if section.get("remote_provider", "baseten").strip() != "baseten":
-        raise ConfigurationError(f"{where} is not a Baseten remote: it has another remote_provider")
+        raise ConfigurationError(f"{origin} is not a Baseten remote: it has another remote_provider")
     url = section.get("remote_url", "").strip()
     api_url_and_origin = None
     try:
-        key, key_origin, login = _section_key(name, section, where, path, environment.variables)
-        environment.reject_foreign_addresses(where, url)
+        key, key_origin, login = _find_section_key(name, section, origin, path, environment.variables)
+        environment.reject_foreign_addresses(origin, url)
     except _NoSectionKey as missing:
         api_url_and_origin, login = environment.overriding_api_url(), None
         environment_key = environment.secret(API_KEY_VARIABLE)
         if environment_key is None:
             raise KeyMissing(
-                f"{where} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
+                f"{origin} has {missing}, and {API_KEY_VARIABLE} is not set: set a key with: "
                 f"{command_line('login', '--remote', name)}"
             ) from None
         key, key_origin = environment_key, API_KEY_VARIABLE
     return remote_at(
         name,
         url,
-        f"remote_url of {where}",
+        f"remote_url of {origin}",
         key=key,
         key_origin=key_origin,
         api_url_and_origin=api_url_and_origin,
         login=login,
         team=section.get("team", "").strip(),
-        team_origin=f"team of {where}",
+        team_origin=f"team of {origin}",
     )
 
 
@@ -84,37 +86,41 @@ class _NoSectionKey(Exception):
     """The section has no key; the message says which field is missing."""
 
 
-def _section_key(
+def _find_section_key(
     name: str, section: Section, where: str, path: Path, environ: Mapping[str, str]
 ) -> tuple[SecretText, str, OAuthLogin | None]:
     """Return the section's key, its origin and its OAuth login, if any.
 
     Raises _NoSectionKey and ConfigurationError.
     """
-    kind = section.get("auth_type", "").strip().lower()
-    field = TOKENS.access if kind == OAUTH else API_KEY
+    auth_type = section.get("auth_type", "").strip().lower()
+    field = TRUSS_TOKEN_FIELDS.access if auth_type == OAUTH else API_KEY
     fields: Mapping[str, object] = section
     load, save = partial(_fields_in_file, name, path), partial(_save_in_file, name, path)
     origin = f"{field} of {where}"
     if not section.get(field, "").strip():
-        if kind not in (API_KEY, OAUTH):
+        if auth_type not in (API_KEY, OAUTH):
             raise _NoSectionKey("no api_key")
         load, save = (
-            partial(_fields_in_keyring, name, kind, environ),
+            partial(_fields_in_keyring, name, auth_type, environ),
             partial(_save_in_keyring, name, environ),
         )
         origin = f"system keyring ({TRUSS_SERVICE})"
         try:
             fields = load()
-        except KeyringClosed as closed:
-            raise _NoSectionKey(f"no {field} ({closed})") from None
+        except KeyringInaccessible as inaccessible:
+            raise _NoSectionKey(f"no {field} ({inaccessible})") from None
         if not fields:
             raise _NoSectionKey(f"no {field}, nor has the system keyring")
-    if kind != OAUTH:
+    if auth_type != OAUTH:
         return secret(str(fields[API_KEY]).strip(), origin), origin, None
-    tokens = TOKENS.from_storage(fields, origin)
+    tokens = TRUSS_TOKEN_FIELDS.from_storage(fields, origin)
     assert tokens is not None
-    return tokens.access, origin, OAuthLogin(tokens, lambda: TOKENS.from_storage(load(), origin), save)
+    return (
+        tokens.access,
+        origin,
+        OAuthLogin(tokens, lambda: TRUSS_TOKEN_FIELDS.from_storage(load(), origin), save),
+    )
 
 
 def _fields_in_file(name: str, path: Path) -> Mapping[str, object]:
@@ -122,7 +128,9 @@ def _fields_in_file(name: str, path: Path) -> Mapping[str, object]:
 
 
 def _save_in_file(name: str, path: Path, tokens: OAuthTokens) -> None:
-    set_section(path, name, {field: str(value) for field, value in TOKENS.to_storage(tokens).items()})
+    set_section(
+        path, name, {field: str(value) for field, value in TRUSS_TOKEN_FIELDS.to_storage(tokens).items()}
+    )
 
 
 def _fields_in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapping[str, object]:
@@ -132,14 +140,14 @@ def _fields_in_keyring(name: str, kind: str, environ: Mapping[str, str]) -> Mapp
         return {}
     source = f"the keyring entry of remote '{name}'"
     entry = parse_entry(text, source)
-    field = TOKENS.access if kind == OAUTH else API_KEY
+    field = TRUSS_TOKEN_FIELDS.access if kind == OAUTH else API_KEY
     if entry.get("auth_type") != kind or not str(entry.get(field) or "").strip():
         raise ConfigurationError(f"{source} has no {field}: log in again with 'truss login --remote {name}'")
     return entry
 
 
 def _save_in_keyring(name: str, environ: Mapping[str, str], tokens: OAuthTokens) -> None:
-    entry = {"auth_type": OAUTH, **TOKENS.to_storage(tokens)}
+    entry = {"auth_type": OAUTH, **TRUSS_TOKEN_FIELDS.to_storage(tokens)}
     write_entry(TRUSS_SERVICE, name, json.dumps(entry), environ)
 
 
@@ -149,7 +157,10 @@ ENVIRONMENT, TRUSSRC, PROFILE = "environment", "trussrc", "profile"
 
 
 class Sources:
-    """The places that define remotes: environment, ``~/.trussrc`` and Go CLI profiles; read on first use."""
+    """The sources of remotes: environment, ``~/.trussrc`` and Go CLI profiles.
+
+    Files are read on first use.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environment = Environment(environ)
@@ -261,7 +272,7 @@ class ListedRemote:
 
 @dataclass(frozen=True)
 class RemoteListing:
-    """All remotes; ``problem`` is the reason if none is selected, ``warnings`` are problems with files."""
+    """All remotes; ``problem`` is why no remote is selected, ``warnings`` are problems with files."""
 
     remotes: tuple[ListedRemote, ...]
     problem: str | None
@@ -296,11 +307,13 @@ def list_remotes(name: str | None = None, *, environ: Mapping[str, str]) -> Remo
         mode = readable_by_others(path)
         if mode is not None:
             warnings.append(f"{path} holds keys but others can read it (mode {mode}): chmod 600 {path}")
-    listed = tuple(_listed(sources, remote_id, is_selected=remote_id == selected) for remote_id in remote_ids)
-    return RemoteListing(listed, problem, tuple(dict.fromkeys(warnings)))
+    listed_remotes = tuple(
+        _list_remote(sources, remote_id, is_selected=remote_id == selected) for remote_id in remote_ids
+    )
+    return RemoteListing(listed_remotes, problem, tuple(dict.fromkeys(warnings)))
 
 
-def _listed(sources: Sources, remote_id: RemoteId, *, is_selected: bool) -> ListedRemote:
+def _list_remote(sources: Sources, remote_id: RemoteId, *, is_selected: bool) -> ListedRemote:
     source, name = remote_id
     try:
         return ListedRemote(name, source, is_selected, sources.remote(remote_id), None)

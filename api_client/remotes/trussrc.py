@@ -1,6 +1,6 @@
 """Read and change the truss CLI's credentials file: an INI file with a section for each remote.
 
-Changes keep every other byte of the file, because ``configparser`` would drop all comments.
+Changes edit single lines and keep all others, because ``configparser`` would drop all comments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def trussrc_path(environ: Mapping[str, str]) -> Path:
 
 class _Parser(ConfigParser):
     OPTCRE = re.compile(r"(?P<option>[^=:]*)(?P<vi>[=:])\s*(?P<value>.*)$")
-    """Matches an option line in linear time; the base class's pattern is quadratic in a run of spaces."""
+    """Matches an option line in linear time; the base class's pattern is quadratic for many spaces."""
 
 
 def read_sections(path: Path) -> dict[str, Section]:
@@ -53,7 +53,7 @@ def sections_of(content: bytes, path: Path) -> dict[str, Section]:
 
 
 def readable_by_others(path: Path) -> str | None:
-    """Return the file's mode in octal, if others than its owner can read or write it; else None."""
+    """Return the file's mode in octal if users other than the owner can read or write it; else None."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -80,18 +80,24 @@ def set_section(path: Path, name: str, values: Mapping[str, str], *, without: Co
     check_section_name(name)
 
     def change(content: bytes) -> bytes:
-        before = sections_of(content, path)
-        lines = _lines(content)
+        old_sections = sections_of(content, path)
+        lines = _split_lines(content)
         newline = "\r\n" if any(line.endswith("\r\n") for line in lines) else "\n"
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += newline
-        start, end = _span(lines, name)
+        start, end = _section_range(lines, name)
         if start is None:
-            added = _appended(lines, name, values, newline)
+            new_lines = _append_section(lines, name, values, newline)
         else:
-            added = [*lines[:start], *_changed(lines[start:end], values, without, newline), *lines[end:]]
-        options = {option: value for option, value in before.get(name, {}).items() if option not in without}
-        return _checked(added, before | {name: {**options, **values}}, path)
+            new_lines = [
+                *lines[:start],
+                *_change_section(lines[start:end], values, without, newline),
+                *lines[end:],
+            ]
+        options = {
+            option: value for option, value in old_sections.get(name, {}).items() if option not in without
+        }
+        return _verified_content(new_lines, old_sections | {name: {**options, **values}}, path)
 
     update_credentials(path, change)
 
@@ -102,21 +108,21 @@ def remove_section(path: Path, name: str) -> bool:
 
     def change(content: bytes) -> bytes | None:
         nonlocal existed
-        before = sections_of(content, path)
-        lines = _lines(content)
-        start, end = _span(lines, name)
+        old_sections = sections_of(content, path)
+        lines = _split_lines(content)
+        start, end = _section_range(lines, name)
         existed = start is not None
         if start is None:
             return None
         comments = [line for line in lines[start:end] if line.lstrip().startswith(("#", ";"))]
-        after = {other: options for other, options in before.items() if other != name}
-        return _checked([*lines[:start], *comments, *lines[end:]], after, path)
+        new_sections = {other: options for other, options in old_sections.items() if other != name}
+        return _verified_content([*lines[:start], *comments, *lines[end:]], new_sections, path)
 
     update_credentials(path, change)
     return existed
 
 
-def _changed(
+def _change_section(
     block: list[str], values: Mapping[str, str], without: Collection[str], newline: str
 ) -> Iterator[str]:
     """Yield the section's lines with changed values in place, and new options after its last line."""
@@ -129,19 +135,19 @@ def _changed(
             in_dropped_option = option in values or option in without
         if option in remaining:
             yield f"{option} = {remaining.pop(option)}{newline}"
-        elif not in_dropped_option or (option is None and not _continues(line)):
+        elif not in_dropped_option or (option is None and not _is_continuation(line)):
             yield line
         if index == last_line and remaining:
             yield from (f"{name} = {value}{newline}" for name, value in remaining.items())
 
 
-def _appended(lines: list[str], name: str, values: Mapping[str, str], newline: str) -> list[str]:
+def _append_section(lines: list[str], name: str, values: Mapping[str, str], newline: str) -> list[str]:
     is_empty = not "".join(lines).strip("\ufeff\r\n")
     options = [f"{option} = {value}{newline}" for option, value in values.items()]
     return [*lines, "" if is_empty else newline, f"[{name}]{newline}", *options]
 
 
-def _span(lines: list[str], name: str) -> tuple[int | None, int]:
+def _section_range(lines: list[str], name: str) -> tuple[int | None, int]:
     """Return the start and end of a section; start is None if it does not exist."""
     start = None
     for index, line in enumerate(lines):
@@ -163,11 +169,11 @@ def _option_of(line: str) -> str | None:
     return match["name"].rstrip().lower() if match else None
 
 
-def _continues(line: str) -> bool:
+def _is_continuation(line: str) -> bool:
     return line[:1].isspace() and bool(line.strip()) and not line.lstrip().startswith(("#", ";"))
 
 
-def _lines(content: bytes) -> list[str]:
+def _split_lines(content: bytes) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
 
 
@@ -191,8 +197,8 @@ def update_credentials(path: Path, change: Callable[[bytes], bytes | None]) -> N
         update_private_file(target, change)
 
 
-def _checked(lines: list[str], expected: Mapping[str, Section], path: Path) -> bytes:
-    """Return the new content, if it parses to ``expected``. Raises ConfigurationError."""
+def _verified_content(lines: list[str], expected: Mapping[str, Section], path: Path) -> bytes:
+    """Return the new content. Raises ConfigurationError if it does not parse to ``expected``."""
     content = "".join(lines).encode()
     if sections_of(content, path) != expected:
         raise ConfigurationError(f"{path} can't be changed safely in its current format: edit it yourself")

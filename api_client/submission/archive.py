@@ -47,11 +47,14 @@ SURPRISING_RULES = frozenset(
     {"build/", "dist/", "downloads/", "instance/", "lib/", "lib64/", "parts/", "sdist/", "target/", "var/",
      "wheels/", "eggs/", "cover/", "*.so", "*.spec", "*.manifest", "MANIFEST", "local_settings.py"}
 )  # fmt: skip
-"""Built-in rules whose names people also use for their own files; each match causes a warning."""
+"""Built-in rules for names that people also give to their own code or data; each match causes a warning."""
 
 
 def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...]:
-    """Return the rules of ``.truss_ignore``, or the built-in ones. Raises ArchiveError if unreadable."""
+    """Return the rules of ``.truss_ignore``, else the built-in rules.
+
+    Raises ArchiveError if it is unreadable.
+    """
     path = layout.root / IGNORE_FILE
     if IGNORE_FILE in layout.excluded:
         return BUILT_IN_RULES
@@ -68,11 +71,10 @@ def read_ignore_rules(layout: WorkspaceLayout) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceLayout:
-    """``root`` is archived as the working directory, each of ``externals`` as a folder of its name in it.
+    """The folders to archive: ``root`` becomes the working directory, ``externals`` become folders in it.
 
-    ``excluded`` are names at the top of ``root`` that are left out. With ``follows_links``, links are
-    replaced by what they lead to (for a workspace); without it, they are kept as links (for a plain config
-    folder).
+    ``excluded`` are names at the top of ``root`` that are left out. With ``follows_links`` (for a workspace),
+    links are replaced by their targets; without it (for a plain config folder), they stay links.
     """
 
     root: Path
@@ -96,7 +98,7 @@ def resolve_folders(config_dir: Path, workspace: Workspace | None) -> WorkspaceL
     if not config_dir.is_relative_to(root):
         raise ArchiveError(f"workspace_root: {root} does not contain the config's folder {config_dir}")
     excluded = frozenset(_excluded_name(text, config_dir, root) for text in workspace.exclude_dirs)
-    externals, warnings = _externals(workspace.external_dirs, config_dir, root, excluded)
+    externals, warnings = _external_folders(workspace.external_dirs, config_dir, root, excluded)
     return WorkspaceLayout(root, externals, excluded, follows_links=True, warnings=warnings)
 
 
@@ -110,27 +112,27 @@ def _excluded_name(text: str, config_dir: Path, root: Path) -> str:
     return path.name
 
 
-def _externals(
-    texts: list[str], config_dir: Path, root: Path, excluded: frozenset[str]
+def _external_folders(
+    settings: list[str], config_dir: Path, root: Path, excluded: frozenset[str]
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    taken = {entry.name for entry in root.iterdir()} - excluded if texts else set()
-    existing: list[Path] = []
+    used_names = {entry.name for entry in root.iterdir()} - excluded if settings else set()
+    folders: list[Path] = []
     warnings: list[str] = []
-    for text in texts:
-        path = (config_dir / text).resolve()
+    for setting in settings:
+        path = (config_dir / setting).resolve()
         if path.is_relative_to(root):
-            warnings.append(f"external_dirs: '{text}' is already inside the workspace's root; skipped")
+            warnings.append(f"external_dirs: '{setting}' is already inside the workspace's root; skipped")
             continue
         if not path.is_dir():
             problem = "is not a folder" if path.exists() else "does not exist"
-            raise ArchiveError(f"external_dirs: '{text}' ({path}) {problem}")
-        if path.name in taken:
+            raise ArchiveError(f"external_dirs: '{setting}' ({path}) {problem}")
+        if path.name in used_names:
             raise ArchiveError(
-                f"external_dirs: '{text}' would be '{path.name}' in the archive, which already exists"
+                f"external_dirs: '{setting}' would be '{path.name}' in the archive, which already exists"
             )
-        taken.add(path.name)
-        existing.append(path)
-    return tuple(existing), tuple(warnings)
+        used_names.add(path.name)
+        folders.append(path)
+    return tuple(folders), tuple(warnings)
 
 
 class ArchivedFile(NamedTuple):
@@ -149,7 +151,7 @@ class DroppedEntry(NamedTuple):
 
 
 class _Folder(NamedTuple):
-    """Folder to scan: its path, its name in the archive, the real paths of the folders it is in."""
+    """Folder to scan: its path, its name in the archive, its parents' real paths (to detect cycles)."""
 
     path: str
     prefix: str
@@ -190,8 +192,8 @@ class FolderScan:
                     self._add_link(entry, name, current, queue)
                 elif entry.is_dir():
                     if self.is_included(name, is_folder=True):
-                        real = os.path.realpath(entry.path)
-                        queue.append(_Folder(entry.path, name + "/", current.ancestors | {real}))
+                        real_path = os.path.realpath(entry.path)
+                        queue.append(_Folder(entry.path, name + "/", current.ancestors | {real_path}))
                 elif self.is_included(name, is_folder=False):
                     self._add_file(Path(entry.path), name, entry.stat())
 
@@ -230,7 +232,7 @@ class FolderScan:
         return entries
 
     def _add_link(self, entry: os.DirEntry[str], name: str, current: _Folder, queue: list[_Folder]) -> None:
-        """Follow a link in a workspace; otherwise, archive the link itself if its target is a file inside."""
+        """Follow a link in a workspace; otherwise, archive the link if its target is a file in the folder."""
         try:
             is_folder, status = entry.is_dir(), entry.stat()
         except OSError:
@@ -240,19 +242,19 @@ class FolderScan:
         # Rules match a link to a folder like a file, as in git, unless links are followed.
         if not self.is_included(name, is_folder=is_folder):
             return
-        real = os.path.realpath(entry.path)
+        real_path = os.path.realpath(entry.path)
         if self._layout.follows_links:
             if not is_folder:
-                self._add_file(Path(real), name, status)
-            elif real in current.ancestors:
+                self._add_file(Path(real_path), name, status)
+            elif real_path in current.ancestors:
                 self._drop(name, "a link to a folder that contains it", warns=True)
             else:
-                queue.append(_Folder(entry.path, name + "/", current.ancestors | {real}))
+                queue.append(_Folder(entry.path, name + "/", current.ancestors | {real_path}))
         elif is_folder:
             self._drop(name, "a link to a folder, which is not followed", warns=True)
         elif not stat.S_ISREG(status.st_mode):
             self._drop(name, "not a plain file")
-        elif Path(entry.path).readlink().is_absolute() or not Path(real).is_relative_to(self._real_root):
+        elif Path(entry.path).readlink().is_absolute() or not Path(real_path).is_relative_to(self._real_root):
             self._drop(name, "a link that leads out of the folder", warns=True)
         else:
             self.files.append(ArchivedFile(Path(entry.path), name, 0))
@@ -269,7 +271,7 @@ class FolderScan:
             self.warnings.append(f"{name} is not in the archive: it is {reason}")
 
 
-MAXIMUM_BYTES = 5 * 1024**3  # the platform's limit
+MAX_ARCHIVE_BYTES = 5 * 1024**3  # the platform's limit
 _MAX_NAMES = 5  # shown in one message
 
 
@@ -289,27 +291,27 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
     ``config_dir`` is the config file's folder.
 
     Raises ArchiveError for an invalid workspace, an unusable ``.truss_ignore``, or more than
-    ``MAXIMUM_BYTES``.
+    ``MAX_ARCHIVE_BYTES``.
     """
     layout = resolve_folders(config_dir, workspace)
-    survey = FolderScan(layout)
-    survey.walk(layout.root, "")
+    scan = FolderScan(layout)
+    scan.walk(layout.root, "")
     for external in layout.externals:
-        if survey.is_included(external.name, is_folder=True):
-            survey.walk(external, external.name + "/")
-    files = tuple(sorted(survey.files, key=lambda each: each.name))
+        if scan.is_included(external.name, is_folder=True):
+            scan.walk(external, external.name + "/")
+    files = tuple(sorted(scan.files, key=lambda file: file.name))
     size_bytes = _archive_size_bytes(files)
-    if size_bytes > MAXIMUM_BYTES:
+    if size_bytes > MAX_ARCHIVE_BYTES:
         largest = sorted(files, key=lambda file: -file.size_bytes)[:_MAX_NAMES]
         names = ", ".join(f"{file.name} ({_gigabytes(file.size_bytes)})" for file in largest)
         raise ArchiveError(
             f"the archive would be {_gigabytes(size_bytes)}, but the platform accepts at most 5 GiB; largest "
             f"files: {names}. Exclude some with exclude_dirs or a {IGNORE_FILE} file"
         )
-    warnings = survey.warnings
-    if survey.surprising:
+    warnings = scan.warnings
+    if scan.surprising:
         warnings.append(
-            f"excluded by the official built-in rules: {listed(sorted(survey.surprising), _MAX_NAMES)}"
+            f"excluded by the official built-in rules: {listed(sorted(scan.surprising), _MAX_NAMES)}"
             f" (a {IGNORE_FILE} file, even an empty one, replaces these rules)"
         )
     if size_bytes > 1_000_000_000:  # above this size the documentation recommends object storage
@@ -317,7 +319,7 @@ def plan_archive(config_dir: Path, workspace: Workspace | None = None) -> Archiv
             f"the archive is {_gigabytes(size_bytes)}: above 1 GB, keep weights and data in object storage "
             f"(weights=[…]) or in the cache"
         )
-    return ArchivePlan(files, tuple(sorted(survey.dropped)), size_bytes, tuple(warnings))
+    return ArchivePlan(files, tuple(sorted(scan.dropped)), size_bytes, tuple(warnings))
 
 
 def write_archive(
@@ -325,9 +327,9 @@ def write_archive(
 ) -> Path:
     """Write the planned archive as a new file, readable only by its owner; return ``to``.
 
-    ``on_progress`` is called with the bytes of content written, and in total; an exception from it aborts the
-    writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file has vanished or
-    cannot be read, or if the disk is full.
+    ``on_progress`` is called with the bytes of content written so far and in total; an exception that it
+    raises aborts the writing. Blocks; memory use does not grow with the size. Raises ArchiveError if a file
+    has vanished or cannot be read, or if the disk is full.
     """
     with writing_archive(to), open(new_file(to, PRIVATE_FILE_MODE), "wb") as file:  # noqa: PTH123 – a descriptor
         pack(plan, file, on_progress)
@@ -341,12 +343,12 @@ def writing_archive(path: Path) -> AbstractContextManager[None]:
 
 def pack(plan: ArchivePlan, file: IO[bytes], on_progress: Callable[[int, int], object] | None = None) -> None:
     """Write the planned archive to an open file, as ``write_archive`` does. Raises ArchiveError, OSError."""
-    total_bytes = sum(each.size_bytes for each in plan.files)
+    total_bytes = sum(archived.size_bytes for archived in plan.files)
     report = on_progress or (lambda _done, _total: None)
     meter = _ArchiveMeter(total_bytes, report)
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for each in plan.files:
-            _add(archive, each, meter)
+        for archived in plan.files:
+            _add(archive, archived, meter)
             # Otherwise, tarfile would keep every member in memory.
             archive.members.clear()  # type: ignore[attr-defined]  # documented, but missing in the type stubs
     file.flush()
@@ -373,20 +375,22 @@ class _ArchiveMeter:
         return content
 
 
-def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> None:
+def _add(archive: tarfile.TarFile, archived: ArchivedFile, meter: _ArchiveMeter) -> None:
     try:
-        if each.path.is_symlink():
-            status = each.path.lstat()
-            member = _member(each.name, status)
-            member.type, member.linkname = tarfile.SYMTYPE, str(each.path.readlink())
+        if archived.path.is_symlink():
+            status = archived.path.lstat()
+            member = _member(archived.name, status)
+            member.type, member.linkname = tarfile.SYMTYPE, str(archived.path.readlink())
             archive.addfile(member)
             return
-        source = each.path.open("rb")
+        source = archived.path.open("rb")
     except OSError as error:
-        raise ArchiveError(f"{each.path} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise ArchiveError(
+            f"{archived.path} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
     with source:
         status = os.fstat(source.fileno())
-        member = _member(each.name, status)
+        member = _member(archived.name, status)
         member.size = status.st_size
         try:
             meter.file = source
@@ -394,7 +398,7 @@ def _add(archive: tarfile.TarFile, each: ArchivedFile, meter: _ArchiveMeter) -> 
         except OSError as error:
             if error.errno is None:
                 # tarfile's exception for a file that ended before its size.
-                raise ArchiveError(f"{each.path} became shorter while being read") from None
+                raise ArchiveError(f"{archived.path} became shorter while being read") from None
             raise
 
 

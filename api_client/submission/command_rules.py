@@ -1,8 +1,8 @@
 """Check what a job's start commands run, write and load.
 
-Start commands are shell code, and only a shell knows for sure what they do. The simple ones are read in order
-(``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``), as are the shell scripts of the archive
-that they run; the rest is ignored.
+Start commands are shell code, and only a shell knows for sure what they do. This module reads simple commands
+in order (``./run.sh``, ``bash run.sh``, ``cd src && torchrun … train.py``), and the shell scripts of the
+archive that they run; it ignores all other code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from api_client.submission.archive import ArchivePlan
 from api_client.submission.findings import Finding
 from api_client.words import listed
 
-FIELD = "runtime.start_commands"
+START_COMMANDS_FIELD = "runtime.start_commands"
 PARALLEL_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun", "srun"})
 """Commands that start a process per GPU."""
 LAUNCHERS = PARALLEL_LAUNCHERS | {"uv", "poetry", "source"}
@@ -39,23 +39,23 @@ HARMLESS = frozenset(
     }
 )  # fmt: skip
 """Commands that do not change the scripts in the working directory."""
-BRINGS_FILES = frozenset(
+FILE_CREATING_COMMANDS = frozenset(
     {
         "git", "wget", "curl", "cp", "mv", "ln", "tar", "unzip", "aws", "gsutil", "gcloud", "rsync", "hf",
         "huggingface-cli", "s5cmd", "rclone", "tee", "touch", "install", "make", "cmake", "dd", "base64",
     }
 )  # fmt: skip
-"""Commands that may add files to the working directory, which the archive need not contain."""
+"""Commands that may create files in the working directory, which then need not be in the archive."""
 CONDITIONS = frozenset({"if", "elif", "while", "until", "for", "case", "[", "[[", "test", "function"})
-"""Words after which it is unknown which commands run."""
+"""Shell keywords after which it is unknown which commands run."""
 
 _REDIRECTIONS = frozenset({">", ">>", "<", ">&", "&>", ">|"})
-READ_CHARACTERS = 64 * 1024
+MAX_READ_CHARACTERS = 64 * 1024
 """Only this many characters of a command or a shell script are read."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _WRITTEN_VARIABLE = re.compile(r"\w*(?:DIR|HOME|CACHE|TMP|TEMP|OUTPUT)\w*")
 
-Doubt = Literal["none", "some", "much"]
+Uncertainty = Literal["none", "some", "much"]
 
 
 def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding]:
@@ -63,16 +63,18 @@ def command_findings(request: JobRequest, plan: ArchivePlan) -> Iterator[Finding
     for text in request.start_commands:
         for words in simple_commands(text):
             yield from checker.run(words)
-    yield from _temporary_files(request, checker.written)
+    yield from _temporary_file_findings(request, checker.written)
     if checker.first_loader and request.total_gpus > 1 and request.caching:
         problem = f"nothing before {checker.first_loader} loads the data, so each of its processes may"
-        yield Finding("info", FIELD, problem, "run a script that fills the cache before training starts")
+        yield Finding(
+            "info", START_COMMANDS_FIELD, problem, "run a script that fills the cache before training starts"
+        )
 
 
 def simple_commands(text: str) -> Iterator[list[str]]:
-    """Yield each simple command as a list of words, up to a here-document or ``READ_CHARACTERS``."""
-    text = text[:READ_CHARACTERS].partition("<<")[0].replace("\\\n", " ")
-    # The end of a line ends a command. It needs a line break, too: shlex drops a comment up to and with that.
+    """Yield each simple command as a list of words, up to a here-document or ``MAX_READ_CHARACTERS``."""
+    text = text[:MAX_READ_CHARACTERS].partition("<<")[0].replace("\\\n", " ")
+    # A line break ends a command. It is kept, too, because shlex drops a comment up to the next line break.
     reader = shlex.shlex(text.replace("\n", "\n; "), posix=True, punctuation_chars=True)
     reader.whitespace_split = True
     words: list[str] = []
@@ -85,7 +87,7 @@ def simple_commands(text: str) -> Iterator[list[str]]:
                 words = []
 
 
-def _program(words: Sequence[str]) -> list[str]:
+def _without_prefixes(words: Sequence[str]) -> list[str]:
     """Return a command's words without redirections, assignments and wrappers such as ``nohup``."""
     plain = [
         word
@@ -109,7 +111,7 @@ def _is_script(path: str) -> bool:
 
 def _written_paths(words: Sequence[str]) -> Iterator[str]:
     """Yield the paths that a command seems to write, such as redirections and values of ``--output``."""
-    name, *arguments = _program(words) or [""]
+    name, *arguments = _without_prefixes(words) or [""]
     paths = [argument for argument in arguments if not argument.startswith("-")]
     if name in ("mkdir", "touch", "tee"):
         yield from paths
@@ -134,10 +136,11 @@ class _CommandChecker:
         self._paths = {name: path for path, name, _size in plan.files}
         self._folder: str | None = WORKING_FOLDER
         """The working directory; None if it is unknown."""
-        self._doubt: Doubt = "none"
-        """How likely an earlier command created a missing file, or the next command does not run at all."""
+        self._uncertainty: Uncertainty = "none"
+        """How uncertain it is that a missing file is a problem: an earlier command may create it, or the
+        command that needs it may not run."""
         self._are_modes_known = True
-        self._created: set[str | None] = set()
+        self._created_paths: set[str | None] = set()
         self._may_have_loaded_data = False
         self.written: list[str] = []
         self.first_loader = ""
@@ -145,33 +148,33 @@ class _CommandChecker:
 
     def run(self, words: list[str]) -> Iterator[Finding]:
         self._record_effects(words)
-        name, *arguments = _program(words) or [""]
+        name, *arguments = _without_prefixes(words) or [""]
         if name == "cd":
             self._folder = self._absolute(arguments[0]) if arguments else None
         elif name == "chmod":
             self._are_modes_known = False
-        elif name in BRINGS_FILES or name in CONDITIONS:
-            self._doubt = "much"
+        elif name in FILE_CREATING_COMMANDS or name in CONDITIONS:
+            self._uncertainty = "much"
         elif name:
             script, executes = _script_of(name, arguments)
             path = self._absolute(script) if script else None
-            if path is not None and path not in self._created and path.startswith(f"{WORKING_FOLDER}/"):
+            if path is not None and path not in self._created_paths and path.startswith(f"{WORKING_FOLDER}/"):
                 yield from self._script_findings(path.removeprefix(f"{WORKING_FOLDER}/"), executes=executes)
-            if self._doubt == "none" and (script or name not in HARMLESS):
-                self._doubt = "some"
+            if self._uncertainty == "none" and (script or name not in HARMLESS):
+                self._uncertainty = "some"
 
     def _record_effects(self, words: list[str]) -> None:
         """Record what a command writes, and whether it loads data."""
         paths = list(_written_paths(words))
         self.written += paths
-        self._created.update(map(self._absolute, paths))
-        name = PurePosixPath(next(iter(_program(words)), "")).name
+        self._created_paths.update(map(self._absolute, paths))
+        name = PurePosixPath(next(iter(_without_prefixes(words)), "")).name
         is_parallel = name in PARALLEL_LAUNCHERS or any(
             word.startswith("torch.distributed") for word in words
         )
         if is_parallel and not self._may_have_loaded_data:
             self.first_loader = name
-        self._may_have_loaded_data |= is_parallel or name in BRINGS_FILES or _is_python(name)
+        self._may_have_loaded_data |= is_parallel or name in FILE_CREATING_COMMANDS or _is_python(name)
 
     def _absolute(self, path: str) -> str | None:
         """Return the absolute path; None if it is unknown."""
@@ -186,12 +189,12 @@ class _CommandChecker:
             return
         if executes and self._are_modes_known and not os.access(path, os.X_OK):
             remedy = f"chmod +x {name}, or start it with: bash {name}"
-            yield Finding("error", FIELD, f"{name} is not executable", remedy)
+            yield Finding("error", START_COMMANDS_FIELD, f"{name} is not executable", remedy)
         if name.endswith((".sh", ".bash")):
             text = _read_beginning(path)
             if text.partition("\n")[0].endswith("\r"):
                 problem = f"{name} has Windows line endings (CRLF), which break Linux shells"
-                yield Finding("warning", FIELD, problem, "save it with LF line endings")
+                yield Finding("warning", START_COMMANDS_FIELD, problem, "save it with LF line endings")
             for words in simple_commands(text):
                 self._record_effects(words)
 
@@ -200,14 +203,21 @@ class _CommandChecker:
         for name, reason in self._plan.dropped:
             if script == name or script.startswith(name.rstrip("/") + "/"):
                 remedy = "add a .truss_ignore file to replace the built-in ignore rules"
-                yield Finding("error", FIELD, f"{problem}: {reason}", remedy)
+                yield Finding("error", START_COMMANDS_FIELD, f"{problem}: {reason}", remedy)
                 return
-        if self._doubt == "some":
-            yield Finding("warning", FIELD, f"{problem}, unless an earlier command creates it")
-        elif self._doubt == "none" and not self._request.uses_workdir:
-            yield Finding("warning", FIELD, problem, "make sure the image has it in its working directory")
-        elif self._doubt == "none":
-            yield Finding("error", FIELD, problem, "put it next to the config, or fix the command")
+        if self._uncertainty == "some":
+            yield Finding("warning", START_COMMANDS_FIELD, f"{problem}, unless an earlier command creates it")
+        elif self._uncertainty == "none" and not self._request.uses_workdir:
+            yield Finding(
+                "warning",
+                START_COMMANDS_FIELD,
+                problem,
+                "make sure the image has it in its working directory",
+            )
+        elif self._uncertainty == "none":
+            yield Finding(
+                "error", START_COMMANDS_FIELD, problem, "put it next to the config, or fix the command"
+            )
 
 
 def _script_of(name: str, arguments: list[str]) -> tuple[str | None, bool]:
@@ -234,13 +244,13 @@ def _interpreted_script(arguments: list[str]) -> str | None:
 
 def _read_beginning(path: Path) -> str:
     try:
-        with path.open("rb") as opened:
-            return opened.read(READ_CHARACTERS).decode(errors="replace")
+        with path.open("rb") as file:
+            return file.read(MAX_READ_CHARACTERS).decode(errors="replace")
     except OSError:
         return ""  # writing the archive reports the error
 
 
-def _temporary_files(request: JobRequest, written: Sequence[str]) -> Iterator[Finding]:
+def _temporary_file_findings(request: JobRequest, written: Sequence[str]) -> Iterator[Finding]:
     variables = [
         value
         for name, value in request.environment.items()
@@ -255,4 +265,4 @@ def _temporary_files(request: JobRequest, written: Sequence[str]) -> Iterator[Fi
     ]
     if paths:
         problem = f"writes to {listed(paths, 3)}, which Baseten does not manage"
-        yield Finding("warning", FIELD, problem, "write temporary files to $BT_SCRATCH_DIR")
+        yield Finding("warning", START_COMMANDS_FIELD, problem, "write temporary files to $BT_SCRATCH_DIR")

@@ -1,4 +1,4 @@
-"""A finding: a problem, or a fact to know, before a job is submitted."""
+"""A finding about a job before it is submitted: a problem, or useful information."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A ``problem`` with a ``field`` of the config, such as ``runtime.start_commands``, and its ``remedy``.
+    """A ``problem`` of a config's ``field``, such as ``runtime.start_commands``, and its ``remedy``.
 
-    An error means that the job cannot do what is requested, so it prevents the submission. A warning may cost
-    time, money or results, so it asks for confirmation. An info is only shown. ``remedy`` may be empty.
+    An error means that the job cannot do what is requested, so it prevents the submission. What a warning
+    describes may cost time, money or results, so the user has to confirm it. An info is only shown.
+    ``remedy`` may be empty.
     """
 
     severity: Severity

@@ -22,7 +22,7 @@ from api_client.definitions import (
 )
 from api_client.errors import ConfigurationError
 
-E = TypeVar("E", bound=Enum)
+EnumT = TypeVar("EnumT", bound=Enum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +61,23 @@ def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:
     compute, count, entrypoint = job.compute, overrides.node_count, overrides.entrypoint
     if count is not None and count < 1:
         raise ConfigurationError(f"invalid node count {count}: must be at least 1")
-    yield from _set(job, "name", "the job name", overrides.job_name)
+    yield from _override(job, "name", "the job name", overrides.job_name)
     trigger, minutes = overrides.interactive_trigger, overrides.interactive_timeout_minutes
     if trigger is not None or minutes is not None:
         session = job.interactive_session = job.interactive_session or InteractiveSession()
-        member = _member(InteractiveSessionTrigger, "the interactive trigger", trigger)
-        yield from _set(session, "trigger", "the interactive trigger", member)
-        yield from _set(session, "timeout_minutes", "the interactive timeout", minutes)
-    yield from _set(compute, "accelerator", "the accelerator", overrides.accelerator)
-    yield from _set(compute, "node_count", "the node count", count)
+        member = _enum_member(InteractiveSessionTrigger, "the interactive trigger", trigger)
+        yield from _override(session, "trigger", "the interactive trigger", member)
+        yield from _override(session, "timeout_minutes", "the interactive timeout", minutes)
+    yield from _override(compute, "accelerator", "the accelerator", overrides.accelerator)
+    yield from _override(compute, "node_count", "the node count", count)
     commands = None if entrypoint is None else [entrypoint]
-    yield from _set(job.runtime, "start_commands", "the entrypoint", commands)
-    yield from _set(job, "priority", "the priority", overrides.priority)
-    model = _member(AvailabilityModel, "the availability", overrides.availability)
-    yield from _set(compute, "availability_model", "the availability", model)
+    yield from _override(job.runtime, "start_commands", "the entrypoint", commands)
+    yield from _override(job, "priority", "the priority", overrides.priority)
+    model = _enum_member(AvailabilityModel, "the availability", overrides.availability)
+    yield from _override(compute, "availability_model", "the availability", model)
 
 
-def _set(definition: BaseModel, field: str, override_name: str, value: Any) -> Iterator[str]:
+def _override(definition: BaseModel, field: str, override_name: str, value: Any) -> Iterator[str]:
     """Set a field unless ``value`` is None; yield a warning if that replaces a value other than the default.
 
     Raises ConfigurationError, which names the override, if the definition rejects the value.
@@ -94,18 +94,18 @@ def _set(definition: BaseModel, field: str, override_name: str, value: Any) -> I
             f"{override_name} '{value}' is invalid: {reason.removeprefix('Value error, ')}"
         ) from None
     if old_value not in (None, "", default, getattr(definition, field)):
-        yield f"{field}: {_text(value)} replaces the config's {_text(old_value)}"
+        yield f"{field}: {_value_text(value)} replaces the config's {_value_text(old_value)}"
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return str(value.value if isinstance(value, Enum) else value)
 
 
-def _member(choices: type[E], override_name: str, value: str | None) -> E | None:
+def _enum_member(enumeration: type[EnumT], override_name: str, value: str | None) -> EnumT | None:
     try:
-        return None if value is None else choices(value.lower())
+        return None if value is None else enumeration(value.lower())
     except ValueError:
-        names = ", ".join(member.value for member in choices)
+        names = ", ".join(member.value for member in enumeration)
         raise ConfigurationError(f"{override_name} '{value}' must be one of {names}") from None
 
 

@@ -39,12 +39,15 @@ from api_client.submission.submitting import SubmissionClient
 from api_client.vocabulary import normal_gpu_type
 from api_client.words import listed
 
-T = TypeVar("T")
+FactT = TypeVar("FactT")
 
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """Facts about the account; None if not requested or not available. ``unknown_facts`` has the reasons."""
+    """Facts about the account; None if not requested or not available.
+
+    ``unknown_facts`` are pairs of a fact and the reason why it is not available.
+    """
 
     secret_names: frozenset[str] | None = None
     instance_types: Iterable[InstanceType] | None = None
@@ -64,7 +67,9 @@ async def fetch_account_facts(
     """
     unknown_facts: list[tuple[str, str]] = []
 
-    async def fetch(fact: str, call: Callable[[], Awaitable[T]], *, is_needed: bool = True) -> T | None:
+    async def fetch(
+        fact: str, call: Callable[[], Awaitable[FactT]], *, is_needed: bool = True
+    ) -> FactT | None:
         try:
             return await call() if is_needed else None
         except RequestError as error:
@@ -96,15 +101,15 @@ async def fetch_account_facts(
 
 
 def _chosen_team(teams: Iterable[Team], name: str | None) -> Team | None:
-    """Return the team with this name, or the default team if ``name`` is None."""
+    """Return the team with this name; the default team if ``name`` is None."""
     return next((team for team in teams if team.name == name or (name is None and team.default)), None)
 
 
 def account_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Finding]:
-    for use in request.secrets:
-        if facts.secret_names is not None and use.name not in facts.secret_names:
-            problem = f"the workspace has no secret {use.name!r}"
-            yield Finding("error", use.field, problem, "add it in the workspace's settings, under Secrets")
+    for secret in request.secrets:
+        if facts.secret_names is not None and secret.name not in facts.secret_names:
+            problem = f"the workspace has no secret {secret.name!r}"
+            yield Finding("error", secret.field, problem, "add it in the workspace's settings, under Secrets")
     if request.gpu_type is not None:
         yield from _machine_findings(request, facts)
         yield from _capacity_findings(request, facts)
@@ -122,11 +127,11 @@ def _machine_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Find
     if facts.instance_types is None:
         return
     field, gpu_type, gpu_count = "compute.accelerator", request.gpu_type, request.gpu_count
-    with_gpus = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
-    counts = sorted({machine.gpu_count for machine in with_gpus if machine.normal_gpu_type == gpu_type})
+    gpu_machines = [machine for machine in facts.instance_types if machine.gpu_type and machine.gpu_count]
+    counts = sorted({machine.gpu_count for machine in gpu_machines if machine.normal_gpu_type == gpu_type})
     if not counts:
-        types = ", ".join(sorted({machine.normal_gpu_type for machine in with_gpus})) or "no GPUs"
-        has_capacity = facts.capacity is not None and any(_limits(request, facts.capacity, facts.team))
+        types = ", ".join(sorted({machine.normal_gpu_type for machine in gpu_machines})) or "no GPUs"
+        has_capacity = facts.capacity is not None and any(_gpu_limits(request, facts.capacity, facts.team))
         problem = f"the account has no instance with {gpu_type}"
         yield Finding("warning" if has_capacity else "error", field, problem, f"it has {types}")
     elif gpu_count > counts[-1]:
@@ -139,10 +144,10 @@ def _machine_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Find
         yield Finding("warning", field, problem, f"instances have {', '.join(map(str, counts))}")
 
 
-def _limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[GpuCapacity]:
-    """Yield the organization's limit for the request's GPU type, and the team's if there is one."""
-    of_team = [entry for entry in capacity.team_gpu_capacities if team and entry.team_id == team.id]
-    for entry in (*capacity.gpu_capacities, *of_team):
+def _gpu_limits(request: JobRequest, capacity: TrainingCapacity, team: Team | None) -> Iterator[GpuCapacity]:
+    """Yield the organization's limit for the request's GPU type, and the team's limit, if any."""
+    team_capacities = [entry for entry in capacity.team_gpu_capacities if team and entry.team_id == team.id]
+    for entry in (*capacity.gpu_capacities, *team_capacities):
         if normal_gpu_type(entry.gpu_type) == request.gpu_type:
             yield entry
 
@@ -151,7 +156,7 @@ def _capacity_findings(request: JobRequest, facts: AccountFacts) -> Iterator[Fin
     if facts.capacity is None:
         return
     field, gpus = "compute.accelerator", f"{request.total_gpus} {request.gpu_type}"
-    limits = list(_limits(request, facts.capacity, facts.team))
+    limits = list(_gpu_limits(request, facts.capacity, facts.team))
     if not limits:
         types = ", ".join(sorted({entry.gpu_type for entry in facts.capacity.gpu_capacities})) or "none"
         problem = f"no training capacity is listed for {request.gpu_type}"

@@ -97,9 +97,9 @@ async def submit(
 ) -> Submission:
     """Archive ``source_dir`` (according to the job's workspace), upload it, and create the job.
 
-    The team is ``team``, else that of the overrides, the config, or the remote, else the one that already has
-    the project. ``plan`` is the archive's plan, if the caller has it already. The request that creates the
-    job is sent once: after an error it may have arrived, so it is not retried.
+    The team is ``team``, else the team of the overrides, the config or the remote, else the team that already
+    has the project. ``plan`` is the archive's plan, if the caller has planned it already. The request that
+    creates the job is sent once: after an error it may have arrived, so it is not retried.
 
     Raises ConfigurationError (including ArchiveError), UploadFailed and the other subclasses of RequestError.
     """
@@ -116,7 +116,7 @@ async def submit(
     user_env = await asyncio.to_thread(describe_environment, source_dir)
     # The temporary file has no name, so that nothing of it remains if this process is killed.
     with writing_archive(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as archive:
-        await _write(plan, archive, report)
+        await _write_archive(plan, archive, report)
         credentials = await client.blobs.training_credentials()
         await _upload(client.blobs, archive, plan.size_bytes, credentials, report)
     report(SubmissionProgress("creating"))
@@ -137,7 +137,7 @@ def folder_of(config: Path | str) -> Path:
     return Path(config).absolute().parent
 
 
-async def _write(plan: ArchivePlan, archive: IO[bytes], report: OnProgress) -> None:
+async def _write_archive(plan: ArchivePlan, archive: IO[bytes], report: OnProgress) -> None:
     """Write the archive in a thread, which stops soon if this task is cancelled."""
     loop = asyncio.get_running_loop()
     is_cancelled = threading.Event()
@@ -180,7 +180,7 @@ class TeamChoice:
 
 
 async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
-    """Find the team with the id or name ``wanted``, or the one that already has the project.
+    """Find the team with the id or name ``wanted``; if that is None, the team that already has the project.
 
     Raises ConfigurationError if there is no such team, or if several have a project of that name;
     RequestError.
@@ -194,16 +194,16 @@ async def choose_team(client: SubmissionClient, *, project_name: str, wanted: st
     if wanted is not None:
         return _named_team(teams, wanted)
     if len(teams) <= 1:
-        return _chosen(teams[0]) if teams else TeamChoice()
+        return _to_choice(teams[0]) if teams else TeamChoice()
     project_teams = {
         project.team_name for project in await client.projects.list() if project.name == project_name
     }
-    with_project = [team for team in teams if team.name in project_teams]
-    if len(with_project) > 1:
-        names = ", ".join(sorted(team.name for team in with_project))
+    teams_with_project = [team for team in teams if team.name in project_teams]
+    if len(teams_with_project) > 1:
+        names = ", ".join(sorted(team.name for team in teams_with_project))
         raise ConfigurationError(f"several teams have a project '{project_name}' ({names}); choose a team")
-    if with_project:
-        return _chosen(with_project[0])
+    if teams_with_project:
+        return _to_choice(teams_with_project[0])
     default = next((f" '{team.name}'" for team in teams if team.default), "")
     return TeamChoice(warning=f"'{project_name}' is a new project and goes to the default team{default}")
 
@@ -220,7 +220,7 @@ def _named_team(teams: Sequence[Team], wanted: str) -> TeamChoice:
     raise ConfigurationError(f"no team '{wanted}' (known: {names})")
 
 
-def _chosen(team: Team) -> TeamChoice:
+def _to_choice(team: Team) -> TeamChoice:
     # For the default team, send no id: every server supports the route without a team.
     return TeamChoice() if team.default else TeamChoice(team.id, team.name)
 
@@ -252,11 +252,11 @@ def _git_info(folder: Path) -> dict[str, Any] | None:
     if not sha:
         return None
     tag = _git(folder, "describe", "--tags", "--abbrev=0") or None
-    since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
+    commits_since = _git(folder, "rev-list", f"{tag}..HEAD", "--count") if tag else None
     return {
         "latest_commit_sha": sha,
         "latest_tag": tag,
-        "commits_since_tag": int(since) if since and since.isdigit() else None,
+        "commits_since_tag": int(commits_since) if commits_since and commits_since.isdigit() else None,
         "has_uncommitted_changes": bool(_git(folder, "status", "--porcelain")),
     }
 
@@ -265,7 +265,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     # git must not lock or refresh the index, or prompt.
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["git", *arguments],
             cwd=folder,
             env=environment,
@@ -276,4 +276,4 @@ def _git(folder: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.decode(errors="replace").strip()
+    return completed.stdout.decode(errors="replace").strip()

@@ -49,10 +49,10 @@ def workstation_project(
     """
     gpu_type = _accelerator(accelerator)
     cuda = "13.0.3" if gpu_type in (Accelerator.B300, Accelerator.GB300) else "12.9.1"
-    latest = None
+    load_config = None
     if checkpoint_from_job:
         reference = BasetenCheckpoint.from_latest_checkpoint(job_id=checkpoint_from_job)
-        latest = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
+        load_config = LoadCheckpointConfig(enabled=True, checkpoints=[reference])
     job = TrainingJob(
         image=Image(base_image=image or f"nvidia/cuda:{cuda}-devel-ubuntu24.04"),
         compute=Compute(
@@ -69,7 +69,7 @@ def workstation_project(
                 checkpoint_path=checkpoint_path,
                 volume_size_gib=checkpoint_volume_size_gib,
             ),
-            load_checkpoint_config=latest,
+            load_checkpoint_config=load_config,
         ),
         interactive_session=InteractiveSession(
             trigger=InteractiveSessionTrigger.ON_STARTUP, session_provider=InteractiveSessionProvider.SSH
@@ -84,8 +84,8 @@ def workstation_hosts(job_id: str, node_count: int, *, remote_name: str) -> tupl
     Their names include the remote unless it is ``baseten``, the official CLI's default, or not valid in a
     host name.
     """
-    named = NodeHost(job_id, 0, remote_name)
-    included_remote = remote_name if remote_name != "baseten" and named.is_valid else None
+    first_host = NodeHost(job_id, 0, remote_name)
+    included_remote = remote_name if remote_name != "baseten" and first_host.is_valid else None
     return tuple(NodeHost(job_id, rank, included_remote) for rank in range(node_count))
 
 

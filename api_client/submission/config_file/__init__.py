@@ -65,16 +65,16 @@ def _load(path: Path, definition: type[ModelT], python: Path | str | None, stop:
 
 
 def _run(path: Path, python: Path, kind: str, stop: Event) -> dict[str, Any]:
-    status, output, messages = _run_process(path, python, kind, stop)
+    status, output, stderr_text = _run_process(path, python, kind, stop)
     try:
         document = json.loads(output)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        last = "\n".join(messages.strip().splitlines()[-5:])
+        last_lines = "\n".join(stderr_text.strip().splitlines()[-5:])
         reason = f"{python} exited with status {status} without a result"
-        raise ConfigFileError(f"{reason}: {last}" if last else reason, path=path)
-    sys.stderr.write(messages)
+        raise ConfigFileError(f"{reason}: {last_lines}" if last_lines else reason, path=path)
+    sys.stderr.write(stderr_text)
     if "failure" in document:
         raise ConfigFileError(document["failure"]["message"], path=path, line=document["failure"]["line"])
     definition: dict[str, Any] = document["definition"]
@@ -98,8 +98,8 @@ def _run_process(path: Path, python: Path, kind: str, stop: Event) -> tuple[int,
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
-                    output, messages = process.communicate(timeout=0.1)
-                    return process.returncode, output, messages.decode("utf-8", "replace")
+                    output, stderr_bytes = process.communicate(timeout=0.1)
+                    return process.returncode, output, stderr_bytes.decode("utf-8", "replace")
                 if stop.is_set():
                     raise ConfigFileError("it was killed while loading", path=path)
                 if time.monotonic() >= deadline_s:

@@ -4,10 +4,10 @@
 
     python execution.py CONFIG TrainingProject|DeployCheckpointsConfig
 
-The interpreters of other environments run this script, so it uses only the standard library, and no
-syntax newer than Python 3.8. If the official SDK is installed there, it builds the payload, so that the
-result is exactly its payload. Otherwise our definitions are used, which need pydantic. Output of the config
-goes to stderr. stdout gets one document: either ``{"definition": …}`` or ``{"failure": {"message",
+The interpreters of other environments run this script, so it uses only the standard library, and no syntax
+newer than Python 3.8. If the official SDK is installed in that environment, it builds the payload, so that
+the result is exactly its payload. Otherwise bt-tui's definitions are used, which need pydantic. Output of the
+config goes to stderr. stdout gets one document: either ``{"definition": …}`` or ``{"failure": {"message",
 "line"}}``.
 """
 
@@ -77,8 +77,8 @@ def only_instance(module: ModuleType, kind: type) -> Any:
     raise ConfigFailure(f"it defines {len(names)} {kind.__name__} objects: {listed}; define only one")
 
 
-def refuse_to_push(*_args: object, **_options: object) -> None:
-    """Replace ``push`` while a config is loaded."""
+def raise_on_push(*_args: object, **_options: object) -> None:
+    """Raise RuntimeError; replaces ``push`` while a config is loaded."""
     raise RuntimeError(
         "push() was called while this file was loaded as a config, so nothing was sent; "
         'call it in a separate script, or below if __name__ == "__main__":'
@@ -99,7 +99,7 @@ def _explain(error: BaseException) -> str:
     if type(error).__name__ == "ValidationError" and hasattr(error, "title"):
         return _explain_findings(error.title, error.errors())  # type: ignore[attr-defined]  # pydantic's
     name, text = type(error).__name__, str(error)
-    message = _clipped(f"{name}: {text}" if text else name, 2000)
+    message = _truncate(f"{name}: {text}" if text else name, 2000)
     if isinstance(error, ImportError):
         return f"{message}; {_import_hint(error)}"
     return message
@@ -114,8 +114,8 @@ def _explain_findings(title: str, findings: list[dict[str, Any]]) -> str:
         value = finding.get("input")
         # Values that are objects or lists are left out: they are long, and the location is enough.
         is_short = isinstance(value, (str, int, float, bool)) or value is None
-        got = f" (got {_clipped(repr(value), 80)})" if is_short and finding["loc"] else ""
-        lines.append(f"{location}: {text}{got}")
+        value_note = f" (got {_truncate(repr(value), 80)})" if is_short and finding["loc"] else ""
+        lines.append(f"{location}: {text}{value_note}")
     return lines[0] if len(lines) == 1 else "\n  ".join(["several fields are invalid:", *lines])
 
 
@@ -140,7 +140,7 @@ def _locate(trace: TracebackType | None, path: str) -> tuple[int | None, str]:
     return line, other_file_note
 
 
-def _clipped(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -170,24 +170,24 @@ def main(arguments: list[str]) -> None:
 
 def _document(path: str, kind: str) -> Any:
     has_truss = importlib.util.find_spec("truss_train") is not None
-    definitions = _official() if has_truss else _own()
+    definitions = _official_definitions() if has_truss else _own_definitions()
     definition = only_instance(execute(path), getattr(definitions, kind))
     if kind == TRAINING:
         return {**definition.model_dump(exclude_none=True), "job": definition.job.model_dump()}
     return _deployment_document(definition)
 
 
-def _official() -> Any:
+def _official_definitions() -> Any:
     try:
         # Loading a config must not submit a job.
         for name in ("truss_train", "truss_train.public_api"):
-            vars(importlib.import_module(name))["push"] = refuse_to_push
+            vars(importlib.import_module(name))["push"] = raise_on_push
         return importlib.import_module("truss_train.definitions")
     except Exception as error:
         raise ConfigFailure(f"truss is broken in {sys.executable}: {error}") from error
 
 
-def _own() -> Any:
+def _own_definitions() -> Any:
     try:
         # Import the package from here, without adding its folder to the import path.
         package = _HERE.parents[1]
@@ -200,7 +200,7 @@ def _own() -> Any:
         from api_client import definitions
         from api_client.submission.config_file.stand_ins import official_modules
 
-        sys.modules.update(official_modules(refuse_to_push))
+        sys.modules.update(official_modules(raise_on_push))
     except Exception as error:
         raise ConfigFailure(
             f"{sys.executable} has no truss and can't use bt-tui's definitions (they need Python 3.11 and "

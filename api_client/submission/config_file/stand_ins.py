@@ -12,7 +12,7 @@ from typing import Any
 from api_client import definitions
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
 
-_TRUSS_CONFIG = (
+_TRUSS_CONFIG_NAMES = (
     "Accelerator",
     "AcceleratorSpec",
     "DockerAuthType",
@@ -32,7 +32,7 @@ def official_modules(push: Callable[..., Any]) -> dict[str, ModuleType]:
     truss_config = _module(
         "truss.base.truss_config",
         DEFAULT_TRAINING_CHECKPOINT_FOLDER=DEPLOYED_CHECKPOINTS_FOLDER,
-        **{name: names[name] for name in _TRUSS_CONFIG},
+        **{name: names[name] for name in _TRUSS_CONFIG_NAMES},
     )
     base = _module("truss.base", __path__=[], truss_config=truss_config)
     truss = _module("truss", __path__=[], base=base, truss_config=truss_config)

@@ -33,14 +33,14 @@ def _configs_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run configs in this process; test_config_loading.py has them in one of their own, as users do."""
 
     def own() -> Any:
-        for name, module in official_modules(execution.refuse_to_push).items():
+        for name, module in official_modules(execution.raise_on_push).items():
             monkeypatch.setitem(sys.modules, name, module)
         return definitions
 
     def finished(path: Path, _python: Path, kind: str, _stop: object) -> tuple[int, bytes, str]:
         return 0, json.dumps({"definition": execution._document(str(path), kind)}).encode(), ""
 
-    monkeypatch.setattr(execution, "_own", own)
+    monkeypatch.setattr(execution, "_own_definitions", own)
     monkeypatch.setattr(config_file, "_run_process", finished)
 
 

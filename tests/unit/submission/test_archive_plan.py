@@ -141,9 +141,9 @@ def test_a_large_archive_is_warned_about_and_a_huge_one_refused(tmp_path: Path) 
     os.truncate(tmp_path / "weights.bin", 1_000_000_000)
     (warning,) = plan_archive(tmp_path).warnings
     assert "above 1 GB" in warning
-    os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES - 20_480)
-    assert plan_archive(tmp_path).size_bytes <= archive.MAXIMUM_BYTES
-    os.truncate(tmp_path / "weights.bin", archive.MAXIMUM_BYTES)
+    os.truncate(tmp_path / "weights.bin", archive.MAX_ARCHIVE_BYTES - 20_480)
+    assert plan_archive(tmp_path).size_bytes <= archive.MAX_ARCHIVE_BYTES
+    os.truncate(tmp_path / "weights.bin", archive.MAX_ARCHIVE_BYTES)
     with pytest.raises(ArchiveError, match=r"at most 5 GiB; largest files: weights\.bin \(5\.37 GB\)"):
         plan_archive(tmp_path)
 
