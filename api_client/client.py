@@ -44,11 +44,11 @@ class TrainingClient:
             for project in await client.projects.list():
                 print(project.name)
 
-    The client connects on the first request. ``on_event`` is called for every request sent, every answer and
-    every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` describes the setting that
-    forbids changes: requests that are not reads then raise ReadOnlyError and are never sent. With ``replay``,
-    recordings answer in place of the network. Raises ConfigurationError if the remote's addresses or key
-    cannot be used.
+    The client connects on the first request. ``on_event`` is called for every request sent, every response
+    and every wait. ``http_transport`` replaces the network in tests. ``read_only_by`` describes the setting
+    that forbids changes: requests that are not reads then raise ReadOnlyError and are never sent. With
+    ``replay``, responses come from recordings instead of the network. Raises ConfigurationError if the
+    remote's addresses or key cannot be used.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class TrainingClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections. Pending requests fail, and later ones are refused."""
+        """Close all connections. Pending requests fail, and later requests are refused."""
         if "objects" in self.__dict__:
             await self.objects.aclose()
         await self._transport.aclose()

@@ -1,6 +1,6 @@
 """All exceptions of the client, as one tree below ``ApiClientError``; no message ever contains a key.
 
-``ConfigurationError`` is about this machine, ``RequestError`` about a request that failed. Two leaves are
+``ConfigurationError`` is about this machine, ``RequestError`` about a request that failed. Two subclasses are
 defined where they are raised: ``DownloadError`` (api_client.transfers) and ``DeploymentUnclear``
 (api_client.deployment).
 """
@@ -40,9 +40,9 @@ class ArchiveError(ConfigurationError):
 class RequestError(ApiClientError):
     """A request that failed.
 
-    ``method`` and ``path`` identify it, ``retryable`` is True if retrying can help, ``attempts`` is how many
-    times it was sent. ``may_have_happened`` is True for a change that may have taken effect: the request may
-    have arrived, and no answer says that it was rejected. The message says so, too.
+    ``method`` and ``path`` identify it, ``retryable`` is True if retrying can help, ``attempts`` is the
+    number of times that it was sent. ``may_have_happened`` is True for a change that may have taken effect:
+    the request may have arrived, and no response rejected it. The message says so, too.
     """
 
     retryable = False

@@ -12,11 +12,11 @@ from typing import Literal
 class RequestEvent:
     """An event in the life of a request.
 
-    ``sent``: attempt number ``attempt`` is being sent. ``answered``: it succeeded. ``waiting``: it failed
-    and is sent again after ``delay_s`` seconds. ``failed``: it failed and is not retried; with a 4xx
-    ``status`` the server itself works. ``at`` is timezone-aware, in UTC; ``reason`` is the error's
-    message (never a key); ``path`` has no host. ``server_time`` is the time by the server's clock, if an
-    answer has it.
+    ``sent``: attempt number ``attempt`` is being sent. ``answered``: the attempt succeeded. ``waiting``: it
+    failed, and the request is sent again after ``delay_s`` seconds. ``failed``: it failed and is not retried;
+    with a 4xx ``status`` the server itself works. ``at`` is timezone-aware, in UTC; ``reason`` is the error's
+    message (never a key); ``path`` has no host. ``server_time`` is the time of the server's clock, if a
+    response has it.
     """
 
     kind: Literal["sent", "answered", "waiting", "failed"]

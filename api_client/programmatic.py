@@ -29,8 +29,8 @@ def push(
 ) -> dict[str, Any]:
     """Submit a job; return the job's fields, and also ``training_project`` and ``training_job``.
 
-    The official SDK returns the job's fields; its documentation says the two objects. Scripts written for
-    either work.
+    The official SDK returns the job's fields, but its documentation promises the two objects; scripts written
+    for either find what they expect.
 
     ``config`` is the path of a config file, which is executed, or a project built in code, whose code is
     archived from ``source_dir`` (default: the working directory). ``remote`` names a section of

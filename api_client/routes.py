@@ -1,7 +1,7 @@
 """The routes of the API that the client calls, each described in one place.
 
-From here, the client takes what to send, how to word errors, and what read-only mode refuses; the emulator
-serves the same routes. Unless a route says otherwise, every method but GET is a change.
+The client derives from a route what to send, how to word errors, and what read-only mode refuses; the
+emulator serves the same routes. Unless a route says otherwise, every method but GET is a change.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ from api_client.models import (
     UsageSummary,
     UserInfo,
 )
-from api_client.models.base import PAGE, NullAsEmpty, UnwrapField
+from api_client.models.base import MAX_PAGE_ITEMS, NullAsEmpty, UnwrapField
 
-Answer = TypeVar("Answer")
-Other = TypeVar("Other")
+ResponseT = TypeVar("ResponseT")
+OtherT = TypeVar("OtherT")
 Parsed_co = TypeVar("Parsed_co", covariant=True)
-LONGEST_ID = 60  # longer ids are truncated in messages
+MAX_SHOWN_ID_CHARACTERS = 60  # longer ids are truncated in messages
 Site = Literal["api", "app"]  # the host of the REST API, or that of the web app
 _ID = re.compile(r"\{(\w+)\}")
 
 
 class Adapter(Protocol[Parsed_co]):
-    """Parses answers: a ``TypeAdapter``, or an object with the same two methods."""
+    """Parses responses: a ``TypeAdapter``, or an object with the same two methods."""
 
     def validate_json(self, data: bytes, /) -> Parsed_co:
         """Raises ValidationError."""
@@ -78,21 +78,21 @@ class Adapter(Protocol[Parsed_co]):
 
 
 @dataclass(frozen=True, eq=False)
-class Route(Generic[Answer]):
-    """A method and a path, the purpose of a request, and the type of its answer."""
+class Route(Generic[ResponseT]):
+    """A method and a path, the purpose of a request, and the type of the response."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
-    """Path with the names of its ids in braces."""
+    """Path, with the names of ids in braces."""
 
     purpose: str
     """The purpose of a request, as in "can't read job {job_id}"."""
 
-    kind: type[Answer]
-    """Type of the answer, or of its field ``inside``."""
+    kind: type[ResponseT]
+    """Type of the response, or of its field ``inside``."""
 
     inside: str = ""
-    """Field of the answer that holds the value; empty if the whole answer is the value."""
+    """Field of the response that holds the value; empty if the whole response is the value."""
 
     changes: bool | None = None
     """True if a request changes something on the server; None if that follows from the method."""
@@ -101,14 +101,14 @@ class Route(Generic[Answer]):
     """True if the route also exists below ``/v1/teams/{team_id}``."""
 
     is_large: bool = False
-    """True if an answer may have hundreds of thousands of values."""
+    """True if a response may have hundreds of thousands of values."""
 
     is_published: bool = True
     """False if the published API does not describe the route."""
 
     site: Site = "api"
-    reader: Adapter[Answer] | None = None
-    """Parses the answer instead of the adapter for ``kind`` and ``inside``."""
+    reader: Adapter[ResponseT] | None = None
+    """Parses the response instead of the adapter for ``kind`` and ``inside``."""
 
     @property
     def is_change(self) -> bool:
@@ -122,21 +122,21 @@ class Route(Generic[Answer]):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The path, and the one below a team if there is one."""
+        """The path, and the path below a team, if any."""
         return (self.path, _below_team(self.path)) if self.by_team else (self.path,)
 
     @cached_property
-    def adapter(self) -> Adapter[Answer]:
-        """Parses answers."""
+    def adapter(self) -> Adapter[ResponseT]:
+        """Parses responses."""
         if self.reader is not None:
             return self.reader
         kind: Any = self.kind
         if get_origin(kind) is list:
-            kind = Annotated[kind, PAGE, NullAsEmpty(list)]
+            kind = Annotated[kind, MAX_PAGE_ITEMS, NullAsEmpty(list)]
         return TypeAdapter(Annotated[kind, UnwrapField(self.inside)] if self.inside else kind)
 
-    def with_reader(self, reader: Adapter[Other]) -> Route[Other]:
-        """Return the same route, with answers parsed by ``reader``."""
+    def with_reader(self, reader: Adapter[OtherT]) -> Route[OtherT]:
+        """Return the same route, with responses parsed by ``reader``."""
         return replace(cast("Route[Any]", self), reader=reader)
 
     def path_of(self, *ids: str, team_id: str | None = None) -> str:
@@ -172,8 +172,12 @@ def _below_team(path: str) -> str:
 
 
 def _printable(text: str) -> str:
-    shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
-    return shown if len(shown) <= LONGEST_ID else shown[: LONGEST_ID - 1] + "…"
+    printable = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+    return (
+        printable
+        if len(printable) <= MAX_SHOWN_ID_CHARACTERS
+        else printable[: MAX_SHOWN_ID_CHARACTERS - 1] + "…"
+    )
 
 
 _PROJECTS = "/v1/training_projects"
@@ -266,7 +270,7 @@ RETRY = Route("POST", _DEPLOYMENT + "/retry", "retry deployment {deployment_id}"
 
 
 @with_config(ConfigDict(extra="ignore", defer_build=True))
-class GraphqlAnswer(TypedDict):
+class GraphqlResponse(TypedDict):
     """Data or errors, or both; the status is 200 in any case."""
 
     data: NotRequired[dict[str, Any] | None]
@@ -277,12 +281,12 @@ GRAPHQL_QUERY = Route(
     "POST",
     "/graphql/",
     "complete the request",
-    GraphqlAnswer,
+    GraphqlResponse,
     changes=False,
     is_published=False,
     site="app",
 )
 GRAPHQL_MUTATION = replace(GRAPHQL_QUERY, changes=True)
 
-ROUTES: tuple[Route[Any], ...] = tuple(each for each in globals().values() if isinstance(each, Route))
+ROUTES: tuple[Route[Any], ...] = tuple(route for route in globals().values() if isinstance(route, Route))
 """All routes of this module."""

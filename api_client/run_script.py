@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the script named by the arguments, as ``python SCRIPT …`` would."""
     if not arguments or not Path(arguments[0]).is_file():
         print("usage: python -m api_client.run_script SCRIPT [ARGUMENT…]", file=sys.stderr)  # noqa: T201
-        return 2  # wrong usage, as of shells
+        return 2  # the exit code of shells for wrong usage
     script = arguments[0]
     sys.modules.update(official_modules(push))
     sys.argv = list(arguments)

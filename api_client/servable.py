@@ -18,33 +18,33 @@ from api_client.models.checkpoints import ROOT_CHECKPOINT, SAFETENSORS_SUFFIX, b
 
 FileVerdict = Literal["weights", "shards", "trainer state", "unclear"]
 
-_WEIGHTS = re.compile(
+_WEIGHT_FILES = re.compile(
     r"[^/]*\.safetensors|[^/]*\.gguf|(pytorch_model(?!_fsdp)|adapter_model)[^/]*\.bin|consolidated[^/]*\.pth"
 )
-_SHARDS = re.compile(
+_SHARD_FILES = re.compile(
     r"(.*/)?("
     r"__[0-9]+_[0-9]+\.distcp|fsdp_config\.json"
     r"|model_world_size_[0-9]+_rank_[0-9]+\.pt|pytorch_model_fsdp(_[0-9]+)?(\.bin|/.*)"
     r"|[^/]*mp_rank_[0-9]+_model_states\.pt"
     r")"
 )
-_TRAINER_STATE = re.compile(
+_TRAINER_STATE_FILES = re.compile(
     r"(.*/)?(optimizer[^/]*\.(pt|bin)|scheduler\.pt|trainer_state\.json|train_state\.json"
     r"|training_args\.bin|rng_state[^/]*\.pth|[^/]*_optim_states\.pt)"
 )
-_MODEL_CONFIG = re.compile(r"config\.json|params\.json")
-_PIPELINE = "model_index.json"
+_MODEL_CONFIG_FILES = re.compile(r"config\.json|params\.json")
+_PIPELINE_INDEX = "model_index.json"
 """The index of a diffusers pipeline, in its folder."""
-_PIPELINE_ADAPTER = "pytorch_lora_weights.safetensors"
+_PIPELINE_ADAPTER_FILE = "pytorch_lora_weights.safetensors"
 """File name with which diffusers saves and loads adapters."""
-_OTHER_TASKS = frozenset({"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"})
+_NON_TEXT_TASKS = frozenset({"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "FEATURE_EXTRACTION"})
 """PEFT's task types that generate no text."""
-_TOKENIZER = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
+_TOKENIZER_FILES = re.compile(r"tokenizer.*|vocab\..*|spiece\.model|tekken\.json|[^/]*\.gguf")
 
 
 def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...]:
-    """Return the few of a job's files that ``verdict`` and ``missing_parts`` depend on."""
-    patterns = (_WEIGHTS, _SHARDS, _TRAINER_STATE, _MODEL_CONFIG, _TOKENIZER)
+    """Return the job's files that ``verdict`` and ``missing_parts`` depend on, usually few."""
+    patterns = (_WEIGHT_FILES, _SHARD_FILES, _TRAINER_STATE_FILES, _MODEL_CONFIG_FILES, _TOKENIZER_FILES)
     return tuple(
         file
         for file in files
@@ -53,22 +53,22 @@ def relevant_files(files: Iterable[CheckpointFile]) -> tuple[CheckpointFile, ...
             for name in (file.relative_file_name, file.relative_file_name.rpartition("/")[2])
             for pattern in patterns
         )
-        or file.relative_file_name.rpartition("/")[2] == _PIPELINE
+        or file.relative_file_name.rpartition("/")[2] == _PIPELINE_INDEX
     )
 
 
 def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[str, ...]:
-    """Return the files that vLLM needs besides a full model's weights, but that this checkpoint lacks.
+    """Return the files that a full checkpoint lacks although vLLM needs them besides the weights.
 
     Empty if the checkpoint has no weights; ``verdict`` covers that case.
     """
-    names = [name for name in _own_names(checkpoint_id, files) if "/" not in name]
-    if not any(_WEIGHTS.fullmatch(name) for name in names):
+    names = [name for name in _names_in_checkpoint(checkpoint_id, files) if "/" not in name]
+    if not any(_WEIGHT_FILES.fullmatch(name) for name in names):
         return ()
-    parts = (("config.json", _MODEL_CONFIG), ("tokenizer", _TOKENIZER))
-    is_whole = any(name.endswith(".gguf") for name in names)
+    parts = (("config.json", _MODEL_CONFIG_FILES), ("tokenizer", _TOKENIZER_FILES))
+    has_gguf = any(name.endswith(".gguf") for name in names)
     return (
-        () if is_whole else tuple(part for part, pattern in parts if not any(map(pattern.fullmatch, names)))
+        () if has_gguf else tuple(part for part, pattern in parts if not any(map(pattern.fullmatch, names)))
     )
 
 
@@ -79,17 +79,17 @@ def not_text(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = No
     """
     config = checkpoint.lora_adapter_config or {}
     mapping = config.get("auto_mapping")
-    adapted = mapping if isinstance(mapping, dict) else {}
-    if str(adapted.get("parent_library")).partition(".")[0] == "diffusers":
-        model = adapted.get("base_model_class")
-        return "an adapter of a diffusers model" + (f" ({_shown(model)})" if isinstance(model, str) else "")
-    names = set(_own_names(checkpoint.checkpoint_id, files or ()))
-    if _PIPELINE in names:
+    auto_mapping = mapping if isinstance(mapping, dict) else {}
+    if str(auto_mapping.get("parent_library")).partition(".")[0] == "diffusers":
+        model = auto_mapping.get("base_model_class")
+        return "an adapter of a diffusers model" + (f" ({_quoted(model)})" if isinstance(model, str) else "")
+    names = set(_names_in_checkpoint(checkpoint.checkpoint_id, files or ()))
+    if _PIPELINE_INDEX in names:
         return "a diffusers pipeline"
-    if _PIPELINE_ADAPTER in names:
+    if _PIPELINE_ADAPTER_FILE in names:
         return "an adapter of a diffusers pipeline"
     task = config.get("task_type")
-    return f"an adapter for the task {task}" if isinstance(task, str) and task in _OTHER_TASKS else ""
+    return f"an adapter for the task {task}" if isinstance(task, str) and task in _NON_TEXT_TASKS else ""
 
 
 def stored_weight_bytes(
@@ -108,9 +108,11 @@ def stored_weight_bytes(
         if verdict(checkpoint_id, [file]) == "weights"
     }
     tensors = {name: size for name, size in sizes.items() if name.endswith(SAFETENSORS_SUFFIX)}
-    sets = {(name.partition("-")[0], name.rpartition("-of-")[2]) for name in tensors or sizes}
-    if len(sets) != 1:
-        return None  # no weights, or twice the same (model-….safetensors and consolidated.safetensors)
+    weight_sets = {(name.partition("-")[0], name.rpartition("-of-")[2]) for name in tensors or sizes}
+    if len(weight_sets) != 1:
+        return (
+            None  # no weights, or the same weights twice (model-….safetensors and consolidated.safetensors)
+        )
     return sum((tensors or sizes).values()) or None
 
 
@@ -121,17 +123,17 @@ def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
     unclear.
     """
     result: FileVerdict = "unclear"
-    for name in _own_names(checkpoint_id, files):
-        if _WEIGHTS.fullmatch(name):
+    for name in _names_in_checkpoint(checkpoint_id, files):
+        if _WEIGHT_FILES.fullmatch(name):
             return "weights"
-        if _SHARDS.fullmatch(name):
+        if _SHARD_FILES.fullmatch(name):
             result = "shards"
-        elif result == "unclear" and _TRAINER_STATE.fullmatch(name):
+        elif result == "unclear" and _TRAINER_STATE_FILES.fullmatch(name):
             result = "trainer state"
     return result
 
 
-def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
+def _names_in_checkpoint(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[str]:
     """Yield names relative to the checkpoint's folder; for the root, only files directly in it."""
     for file in files:
         if belongs_to(file.relative_file_name, checkpoint_id):
@@ -143,9 +145,9 @@ def _own_names(checkpoint_id: str, files: Iterable[CheckpointFile]) -> Iterator[
 CheckpointKind = Literal["lora", "full", "whisper", "other"]
 
 _KINDS: dict[str, CheckpointKind] = {"lora": "lora", "full": "full", "whisper": "whisper"}
-_LONGEST_SHOWN = 80
+_MAX_QUOTED_CHARACTERS = 80
 
-_REASONS: dict[FileVerdict, str] = {
+_REASONS_BY_VERDICT: dict[FileVerdict, str] = {
     "shards": "sharded weights (FSDP and other distributed checkpoints) cannot be served; merge them into "
     "Hugging Face weights first, or write your own Truss",
     "trainer state": "trainer state for resuming; it has no weights to serve",
@@ -172,10 +174,10 @@ def why_not_deployable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] |
     weights; without them, the server's report is trusted.
     """
     if kind_of(checkpoint) == "other":
-        kind = _shown(checkpoint.checkpoint_type or None)
+        kind = _quoted(checkpoint.checkpoint_type or None)
         return f"unknown type {kind}; only lora, full and whisper checkpoints can be deployed"
     if files is not None:
-        reason = _REASONS.get(verdict(checkpoint.checkpoint_id, files), "")
+        reason = _REASONS_BY_VERDICT.get(verdict(checkpoint.checkpoint_id, files), "")
         if reason:
             return reason
     if (checkpoint.sync_status or "").strip().upper() == "SYNCING":
@@ -194,7 +196,7 @@ def check_selection(checkpoints: Sequence[Checkpoint], files: Iterable[Checkpoin
     for checkpoint in checkpoints:
         reason = why_not_deployable(checkpoint, known_files)
         if reason:
-            return f"{_shown(checkpoint.checkpoint_id)}: {reason}"
+            return f"{_quoted(checkpoint.checkpoint_id)}: {reason}"
     if len(checkpoints) == 1:
         return ""
     return _unservable_together(checkpoints)
@@ -206,7 +208,7 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
         if kind != "lora":
             weights = "full weights" if kind == "full" else "Whisper weights"
             return (
-                f"{_shown(checkpoint.checkpoint_id)} has {weights}: only LoRA checkpoints can be served "
+                f"{_quoted(checkpoint.checkpoint_id)} has {weights}: only LoRA checkpoints can be served "
                 f"together"
             )
     names = [(checkpoint.training_job_id, checkpoint.checkpoint_id) for checkpoint in checkpoints]
@@ -218,7 +220,7 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
     if len(bases) > 1:
         first, second, *_ = bases
         return (
-            f"adapters of different base models ({_shown(first)} and {_shown(second)}) cannot be served "
+            f"adapters of different base models ({_quoted(first)} and {_quoted(second)}) cannot be served "
             f"together"
         )
     return ""
@@ -227,7 +229,7 @@ def _unservable_together(checkpoints: Sequence[Checkpoint]) -> str:
 BYTES_PER_GB = 1_000_000_000
 MIN_GPU_GB = 0.1  # smaller estimates are shown as "less than 0.1 GB"
 
-_BILLIONS = re.compile(
+_PARAMETER_COUNT = re.compile(
     r"(?<![0-9a-z.])(?:(?P<experts>[0-9]{1,3})x)?(?P<size>[0-9]{1,4}(\.[0-9]{1,3})?)b(?![a-z0-9])"
 )
 
@@ -235,49 +237,60 @@ _BILLIONS = re.compile(
 def needed_gpu_bytes(checkpoints: Sequence[Checkpoint]) -> int | None:
     """Estimate the GPU memory of the weights, without the KV cache; None if it is unknown.
 
-    Full weights are estimated by the checkpoint's size (which may include optimizer state), adapters by
-    the parameter count in their base model's name.
+    The estimate comes from the parameter count in the base model's name; for full weights without it, from
+    the checkpoint's size, which may include optimizer state.
     """
     if not checkpoints:
         return None
     adapters = [checkpoint for checkpoint in checkpoints if kind_of(checkpoint) == "lora"]
-    named = next((size for size in map(_named_bytes, checkpoints) if size is not None), None)
+    model_bytes = next((size for size in map(_bytes_from_model_name, checkpoints) if size is not None), None)
     if not adapters:
-        return named or checkpoints[0].size_bytes
-    return None if named is None else named + sum(checkpoint.size_bytes or 0 for checkpoint in adapters)
+        return model_bytes or checkpoints[0].size_bytes
+    return (
+        None
+        if model_bytes is None
+        else model_bytes + sum(checkpoint.size_bytes or 0 for checkpoint in adapters)
+    )
 
 
 def memory_hint(checkpoints: Sequence[Checkpoint]) -> str:
-    """Return a sentence about the GPU memory that these need; empty if it is unknown."""
-    needed = needed_gpu_bytes(checkpoints)
-    if needed is None:
+    """Return a sentence about the GPU memory that the checkpoints need; empty if it is unknown."""
+    needed_bytes = needed_gpu_bytes(checkpoints)
+    if needed_bytes is None:
         return ""
-    base = next(
-        (checkpoint.base_model for checkpoint in checkpoints if _named_bytes(checkpoint) is not None), None
+    base_model = next(
+        (
+            checkpoint.base_model
+            for checkpoint in checkpoints
+            if _bytes_from_model_name(checkpoint) is not None
+        ),
+        None,
     )
-    if base:
-        what = f"{base.split('/')[-1]} needs about {_gigabytes(needed)} of GPU memory in 16 bits"
+    if base_model:
+        sentence = (
+            f"{base_model.split('/')[-1]} needs about {_gigabytes(needed_bytes)} of GPU memory in 16 bits"
+        )
     else:
-        what = f"the weights may need {_gigabytes(needed)} of GPU memory"
-    return f"{what}, plus KV cache"
+        sentence = f"the weights may need {_gigabytes(needed_bytes)} of GPU memory"
+    return f"{sentence}, plus KV cache"
 
 
 def memory_problem(checkpoints: Sequence[Checkpoint], stored_bytes: int | None, memory_bytes: int) -> str:
     """Explain that the weights need more than this GPU memory; empty if they fit or that is unknown."""
     if not memory_bytes:
         return ""
-    needed = stored_bytes or needed_gpu_bytes(checkpoints)
-    if needed is None or needed <= memory_bytes:
+    needed_bytes = stored_bytes or needed_gpu_bytes(checkpoints)
+    if needed_bytes is None or needed_bytes <= memory_bytes:
         return ""
     if stored_bytes:
         return f"the weights take {_gigabytes(stored_bytes)} as stored"
-    is_named = any(_named_bytes(checkpoint) is not None for checkpoint in checkpoints)
+    is_named = any(_bytes_from_model_name(checkpoint) is not None for checkpoint in checkpoints)
     return memory_hint(checkpoints).partition(", plus")[0] if is_named else ""
 
 
-def _named_bytes(checkpoint: Checkpoint) -> int | None:
+def _bytes_from_model_name(checkpoint: Checkpoint) -> int | None:
     """Estimate from the size in the model's name: 16 GB for ``Llama-3.1-8B``, 112 GB for ``Mixtral-8x7B``."""
-    match = _BILLIONS.search((checkpoint.base_model or "").split("/")[-1].lower())
+    match = _PARAMETER_COUNT.search((checkpoint.base_model or "").split("/")[-1].lower())
     if match is None:
         return None
     billions = float(match["size"]) * int(match["experts"] or 1)
@@ -291,8 +304,8 @@ def _gigabytes(size_bytes: int) -> str:
     return f"{gigabytes:,.0f} GB" if gigabytes >= 10 else f"{gigabytes:.1f} GB"
 
 
-# vLLM reserves room for adapters up to one rank from a fixed list. A rank below the adapter's own cannot hold
-# it; a higher one only costs memory. The official client does not check this.
+# vLLM reserves room for adapters up to one rank from a fixed list. With a rank below an adapter's rank, the
+# adapter does not fit; a higher rank only costs memory. The official client does not check this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +321,7 @@ class RankAdvice:
 
 
 def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
-    """Return ``r`` from each adapter's config, as the server sent it; None for a config without it.
+    """Return ``r`` from each adapter's config, as the server sent it; None for a config without ``r``.
 
     Checkpoints that are not adapters are left out.
     """
@@ -321,16 +334,19 @@ def adapter_ranks(checkpoints: Iterable[Checkpoint]) -> tuple[object, ...]:
 
 def rank_for(adapter_ranks: Sequence[object]) -> RankAdvice:
     """Suggest the smallest valid rank that fits all adapters."""
-    largest = _largest(adapter_ranks)
+    largest = _largest_rank(adapter_ranks)
     if largest is None:
         return RankAdvice(DEFAULT_LORA_RANK, _assumed_rank_reason(adapter_ranks))
     if largest > LORA_RANKS[-1]:
-        return RankAdvice(None, "", _too_large(largest))
-    fitting = next(rank for rank in LORA_RANKS if rank >= largest)
-    owner = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
-    if fitting == largest:
-        return RankAdvice(fitting, f"{owner} is {fitting}")
-    return RankAdvice(fitting, f"{owner} is {largest}; {fitting} is the smallest valid rank that fits it")
+        return RankAdvice(None, "", _rank_too_large(largest))
+    smallest_fitting = next(rank for rank in LORA_RANKS if rank >= largest)
+    rank_name = "the adapter's rank" if len(adapter_ranks) == 1 else "the largest adapter's rank"
+    if smallest_fitting == largest:
+        return RankAdvice(smallest_fitting, f"{rank_name} is {smallest_fitting}")
+    return RankAdvice(
+        smallest_fitting,
+        f"{rank_name} is {largest}; {smallest_fitting} is the smallest valid rank that fits it",
+    )
 
 
 def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
@@ -338,22 +354,22 @@ def check_rank(value: object, adapter_ranks: Sequence[object]) -> str:
 
     Strings and floats are not valid ranks.
     """
-    largest = _largest(adapter_ranks)
+    largest = _largest_rank(adapter_ranks)
     if largest is not None and largest > LORA_RANKS[-1]:
-        return _too_large(largest)
+        return _rank_too_large(largest)
     valid = [rank for rank in LORA_RANKS if rank >= (largest or 0)]
     if type(value) is int and value in valid:
         return ""
     is_rank = type(value) is int and value in LORA_RANKS
     problem = f"is below the adapter's rank {largest}" if is_rank else "is not a LoRA rank"
-    return f"{_shown(value)} {problem}; use {', '.join(map(str, valid))}"
+    return f"{_quoted(value)} {problem}; use {', '.join(map(str, valid))}"
 
 
-def _largest(values: Iterable[object]) -> int | None:
-    return max((rank for rank in map(_rank, values) if rank is not None), default=None)
+def _largest_rank(values: Iterable[object]) -> int | None:
+    return max((rank for rank in map(_parse_rank, values) if rank is not None), default=None)
 
 
-def _rank(value: object) -> int | None:
+def _parse_rank(value: object) -> int | None:
     """Parse a rank as JSON may write it: 16 or 16.0; None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -365,21 +381,21 @@ def _assumed_rank_reason(values: Sequence[object]) -> str:
     ranks = [value for value in values if value is not None]
     if not ranks:
         return f"{assumed}: no rank (r) in adapter_config.json"
-    return f"{assumed}: unusable rank in adapter_config.json (r is {_shown(ranks[0])})"
+    return f"{assumed}: unusable rank in adapter_config.json (r is {_quoted(ranks[0])})"
 
 
-def _too_large(rank: int) -> str:
+def _rank_too_large(rank: int) -> str:
     return (
-        f"the adapter's rank {_shown(rank)} is above the maximum of {LORA_RANKS[-1]}; merge the "
+        f"the adapter's rank {_quoted(rank)} is above the maximum of {LORA_RANKS[-1]}; merge the "
         f"adapter into its base model and deploy the full weights instead"
     )
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     if value is None:
         return "nothing"
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number with thousands of digits, or deeply nested lists
         return "that"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}…"

@@ -80,7 +80,7 @@ CERTIFICATE_SUFFIX = "-cert.pub"
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The proxy's address (``host:port``), a token for one connection, and which addresses are allowed."""
+    """The proxy's address (``host:port``), a token for one connection, and the allowed addresses."""
 
     proxy_address: str
     token: SecretText
@@ -107,14 +107,14 @@ class SshFolder:
 
     def public_key(self) -> str:
         """Return the public key, creating the pair if necessary. Raises ConfigurationError."""
-        public = self.key_path.with_suffix(".pub")
+        public_path = self.key_path.with_suffix(".pub")
         with os_errors_as(ConfigurationError, f"can't store an SSH key in {self.path}"):
             make_private_folder(self.path)
-            with locked_folder(self.path):  # or two simultaneous first connections would create two pairs
-                if not all(path.is_file() and path.stat().st_size for path in (self.key_path, public)):
-                    self._make_pair()
+            with locked_folder(self.path):  # so that simultaneous first connections create only one pair
+                if not all(path.is_file() and path.stat().st_size for path in (self.key_path, public_path)):
+                    self._create_key_pair()
             self.key_path.chmod(PRIVATE_FILE_MODE)
-            return read_small_file(public).decode("ascii", "replace").strip()
+            return read_small_file(public_path).decode("ascii", "replace").strip()
 
     def store_ticket(self, host: NodeHost, signed: SignedSshCertificate, destinations: Destinations) -> None:
         """Store certificate and token for the next connection. Raises ConfigurationError."""
@@ -128,7 +128,7 @@ class SshFolder:
             write_private(self._token_path(host), json.dumps(content).encode())
 
     def take_ticket(self, host: NodeHost) -> Ticket:
-        """Return the ticket for the current connection; it works only once. Raises ConfigurationError."""
+        """Return the stored ticket and delete it, because it works only once. Raises ConfigurationError."""
         path = self._token_path(host)
         try:
             with locked_folder(self.path):
@@ -146,16 +146,16 @@ class SshFolder:
     def _token_path(self, host: NodeHost) -> Path:
         return self.path / f"{host.name}.token"
 
-    def _make_pair(self) -> None:
+    def _create_key_pair(self) -> None:
         program = shutil.which("ssh-keygen")
         if program is None:
             raise ConfigurationError("ssh-keygen not found; install OpenSSH")
         for path in (self.key_path, self.key_path.with_suffix(".pub")):
             path.unlink(missing_ok=True)
         command = [program, "-q", "-t", "ed25519", "-N", "", "-C", "bt-tui", "-f", str(self.key_path)]
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            output = done.stderr.decode(errors="replace").strip()[-300:]
+        completed = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        if completed.returncode:
+            output = completed.stderr.decode(errors="replace").strip()[-300:]
             raise ConfigurationError(f"ssh-keygen created no key in {self.path}: {output}")
 
 
@@ -166,7 +166,7 @@ async def relay(ticket: Ticket, *, source: int, sink: int, environ: Mapping[str,
     """Connect to the node, and copy bytes between it and two file descriptors until either side ends.
 
     Raises Unreachable if the node cannot be reached, AddressRefused for an address that a server must not
-    direct us to, and ConfigurationError for an invalid one.
+    direct us to, and ConfigurationError for an invalid address.
     """
     reader, writer = await _connect(ticket, environ)
     try:
@@ -197,7 +197,7 @@ async def _connect(
     try:
         async with asyncio.timeout(10.0):
             addresses = await asyncio.to_thread(ticket.destinations.resolve, host, int(port))
-            reader, writer = await _open_first(addresses, int(port), host, context)
+            reader, writer = await _connect_to_any(addresses, int(port), host, context)
     except (OSError, TimeoutError, UnicodeError) as error:
         problem = getattr(error, "strerror", None) or type(error).__name__
         raise Unreachable(f"can't reach the SSH proxy {ticket.proxy_address}: {problem}") from error
@@ -206,19 +206,19 @@ async def _connect(
         writer.write(struct.pack("!I", len(token)) + token)
         await writer.drain()
         async with asyncio.timeout(30.0):
-            answer = await reader.read(1)
+            reply = await reader.read(1)
     except (OSError, TimeoutError):
-        answer = b""
-    if answer != b"\x00":  # a zero byte accepts
+        reply = b""
+    if reply != b"\x00":  # a zero byte accepts
         writer.close()
         raise Unreachable("the SSH proxy refused the connection: is the node running, with its SSH server?")
     return reader, writer
 
 
-async def _open_first(
+async def _connect_to_any(
     addresses: list[str], port: int, host: str, context: ssl.SSLContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that answers; TLS verifies the host name."""
+    """Connect to the first address that accepts; TLS verifies the host name."""
     problem: OSError | None = None
     for address in addresses:
         try:

@@ -61,10 +61,10 @@ def normal_gpu_type(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-_KNOWN = frozenset(JobStatus)
+_KNOWN_STATUSES = frozenset(JobStatus)
 
 
 def normal_status(status: str) -> str:
     """Convert a known status to the API's spelling; return any other text unchanged."""
-    full = full_status(status)
-    return full if full in _KNOWN else status
+    api_spelling = full_status(status)
+    return api_spelling if api_spelling in _KNOWN_STATUSES else status

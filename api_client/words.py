@@ -9,9 +9,9 @@ PROGRAM = "bt-tui"
 READ_ONLY_OPTION = "--readonly"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return ``1 file`` or ``1,204 files``; give ``many`` if the plural does not just add an s."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return ``1 file`` or ``1,204 files``; give ``plural`` if the plural does not just add an s."""
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 def listed(names: Sequence[str], max_names: int) -> str:

@@ -31,9 +31,9 @@ class TextEnum(str, Enum):  # noqa: UP042 -- str() gives "Accelerator.H100" in t
 
 
 class StrictDefinition(BaseModel):
-    """Base class that accepts only its own fields, each of exactly its own type: ``"4"`` is not a number.
+    """Base class that rejects unknown fields, and values that are not of exactly the field's type: ``"4"``.
 
-    Unknown fields are kept only if it is validated in the context ``FROM_SDK``.
+    In the validation context ``FROM_SDK``, unknown fields are kept.
     """
 
     model_config = ConfigDict(strict=True, extra="allow", validate_assignment=True)
@@ -51,11 +51,11 @@ class StrictDefinition(BaseModel):
     def _check_names(cls, values: dict[str, Any]) -> None:
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
-            details = [_unknown_field(cls, name, values[name]) for name in unknown]
+            details = [_unknown_field_error(cls, name, values[name]) for name in unknown]
             raise ValidationError.from_exception_data(cls.__name__, details)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assign a field. Raises ValidationError for an unknown one."""
+        """Assign a field. Raises ValidationError for an unknown field."""
         if not name.startswith("_"):
             self._check_names({name: value})
         super().__setattr__(name, value)
@@ -67,26 +67,28 @@ class OpenDefinition(BaseModel):
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
 
-def unknown_fields(value: Any, kind: type[BaseModel] = BaseModel, prefix: str = "") -> Iterator[str]:
-    """Yield the paths of fields that are set but that no definition has, such as ``weights.0.sources``.
+def unknown_fields(
+    value: Any, definition_class: type[BaseModel] = BaseModel, prefix: str = ""
+) -> Iterator[str]:
+    """Yield the paths of fields that are set but not defined, such as ``weights.0.sources``.
 
-    Only definitions that are instances of ``kind`` are searched.
+    Only definitions that are instances of ``definition_class`` are searched.
     """
     if isinstance(value, BaseModel):
-        extra = (value.model_extra if isinstance(value, kind) else None) or {}
+        extra = (value.model_extra if isinstance(value, definition_class) else None) or {}
         yield from (f"{prefix}{name}" for name, field in extra.items() if field is not None)
         for name in type(value).model_fields:
-            yield from unknown_fields(getattr(value, name), kind, f"{prefix}{name}.")
+            yield from unknown_fields(getattr(value, name), definition_class, f"{prefix}{name}.")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from unknown_fields(item, kind, f"{prefix}{index}.")
+            yield from unknown_fields(item, definition_class, f"{prefix}{index}.")
 
 
 def members_only(enumeration: type[Enum]) -> BeforeValidator:
     """Return a validator that accepts only members of an enumeration, and whose error lists them.
 
     As in the official SDK, the member is required, not its value: ``trigger="on_startup"`` is rejected. JSON
-    has no members, so values are accepted there.
+    has no enumeration members, so values are accepted in JSON.
     """
     members = ", ".join(f"{enumeration.__name__}.{member.name}" for member in enumeration)
 
@@ -104,17 +106,17 @@ def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, t
     missing = [name for name in required if not getattr(definition, name)]
     if missing:
         raise ValueError(f"{', '.join(missing)} must be provided when auth_method is {method.value}")
-    others = [
+    superfluous = [
         name
         for names in fields.values()
         for name in names
         if name not in required and getattr(definition, name)
     ]
-    if others:
-        raise ValueError(f"{', '.join(others)} cannot be specified when auth_method is {method.value}")
+    if superfluous:
+        raise ValueError(f"{', '.join(superfluous)} cannot be specified when auth_method is {method.value}")
 
 
-def _unknown_field(cls: type[BaseModel], name: Any, value: Any) -> InitErrorDetails:
+def _unknown_field_error(cls: type[BaseModel], name: Any, value: Any) -> InitErrorDetails:
     fields = list(cls.model_fields)
     similar = get_close_matches(str(name), fields, n=1)
     hint = f"; did you mean {similar[0]!r}?" if similar else ""

@@ -13,7 +13,7 @@ from api_client.definitions.base import OpenDefinition, StrictDefinition, TextEn
 class Accelerator(TextEnum):
     """GPU types known to the platform."""
 
-    _B10 = "B10"  # internal to the platform; accepted, but never offered
+    _B10 = "B10"  # internal to the platform: accepted, but not among the choices
     T4 = "T4"
     L4 = "L4"
     A10G = "A10G"
@@ -48,7 +48,7 @@ class AcceleratorSpec(OpenDefinition):
     @classmethod
     def _read_short_form(cls, value: Any) -> Any:
         if isinstance(value, str):
-            return _parse(value)
+            return _parse_short_form(value)
         if value is None:
             return {}
         if isinstance(value, dict):
@@ -60,7 +60,9 @@ class AcceleratorSpec(OpenDefinition):
     @field_validator("accelerator", mode="before")
     @classmethod
     def _explain_choices(cls, value: Any) -> Any:
-        return _known_type(value) if isinstance(value, str) and not isinstance(value, Accelerator) else value
+        return (
+            _parse_gpu_type(value) if isinstance(value, str) and not isinstance(value, Accelerator) else value
+        )
 
     @model_serializer(mode="plain")
     def _short_form(self) -> str | None:
@@ -72,20 +74,20 @@ class AcceleratorSpec(OpenDefinition):
         return self.accelerator.value if self.count == 1 else f"{self.accelerator.value}:{self.count}"
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse_short_form(text: str) -> dict[str, Any]:
     match = re.fullmatch(r"(?P<type>[^:]+)(?::(?P<count>[0-9]+))?", text.strip(), re.ASCII)
     if match is None:
         # The official SDK reads "H100:2:3" as one H100; raise an error instead, so that no job runs on too
         # few GPUs.
         raise ValueError(f'"{text}" is not an accelerator; write TYPE or TYPE:COUNT, e.g. "H100:8"')
-    accelerator = _known_type(match["type"])
+    accelerator = _parse_gpu_type(match["type"])
     count = int(match["count"] or "1")
     if count < 1:
         raise ValueError(f'"{text}" requests {count} GPUs; the count must be at least 1')
     return {"accelerator": accelerator, "count": count}
 
 
-def _known_type(name: str) -> Accelerator:
+def _parse_gpu_type(name: str) -> Accelerator:
     try:
         return Accelerator(name)
     except ValueError:
@@ -101,7 +103,10 @@ class AvailabilityModel(TextEnum):
 
 
 class Compute(StrictDefinition):
-    """Number of nodes and the resources of each. ``memory`` is a Kubernetes quantity such as ``"64Gi"``."""
+    """Number of nodes, and the resources of a node.
+
+    ``memory`` is a Kubernetes quantity such as ``"64Gi"``.
+    """
 
     node_count: int = 1
     cpu_count: int = 1

@@ -56,16 +56,16 @@ class LoRACheckpoint(Checkpoint):
     model_weight_format: ModelWeightsFormat = ModelWeightsFormat.LORA
 
 
-_CLASSES: dict[str, type[Checkpoint]] = {
+_CLASS_BY_FORMAT: dict[str, type[Checkpoint]] = {
     ModelWeightsFormat.FULL.value: FullCheckpoint,
     ModelWeightsFormat.LORA.value: LoRACheckpoint,
     ModelWeightsFormat.WHISPER.value: WhisperCheckpoint,
 }
 
 
-def _of_its_format(value: Any) -> Any:
+def _to_class_of_format(value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("model_weight_format"), str):
-        return _CLASSES.get(value["model_weight_format"], Checkpoint).model_validate(value)
+        return _CLASS_BY_FORMAT.get(value["model_weight_format"], Checkpoint).model_validate(value)
     return value
 
 
@@ -74,11 +74,11 @@ class CheckpointList(StrictDefinition):
 
     download_folder: str = DEPLOYED_CHECKPOINTS_FOLDER
     base_model_id: str | None = None
-    checkpoints: list[Annotated[SerializeAsAny[Checkpoint], BeforeValidator(_of_its_format)]] = []
+    checkpoints: list[Annotated[SerializeAsAny[Checkpoint], BeforeValidator(_to_class_of_format)]] = []
     loops_checkpoint_ids: list[str] = []
 
     @model_validator(mode="after")
-    def _one_kind(self) -> CheckpointList:
+    def _reject_mixed_sources(self) -> CheckpointList:
         if self.checkpoints and self.loops_checkpoint_ids:
             raise ValueError(
                 "Cannot mix checkpoints of training jobs and loops_checkpoint_ids; give only one of them"
@@ -93,7 +93,7 @@ class DeployCheckpointsRuntime(StrictDefinition):
 
 
 class DeployCheckpointsConfig(StrictDefinition):
-    """Definition of a deployment; the CLI asks for anything left out."""
+    """Definition of a deployment; the CLI asks the user for missing values."""
 
     checkpoint_details: CheckpointList | None = None
     model_name: str | None = None

@@ -39,7 +39,7 @@ EnvironmentValue = Annotated[str | SecretReference, WrapValidator(_string_or_ref
 """Value of an environment variable: text, or a reference to a secret."""
 
 
-_Text = Annotated[str, StringConstraints(min_length=1)]
+_NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
 
 
 class DockerAuthType(TextEnum):
@@ -54,7 +54,7 @@ class DockerAuthType(TextEnum):
 
 
 class AWSIAMDockerAuth(StrictDefinition):
-    """AWS ECR with an access key; both halves are secrets."""
+    """AWS ECR with an access key; key id and secret key are workspace secrets."""
 
     access_key_secret_ref: SecretReference
     secret_access_key_secret_ref: SecretReference
@@ -63,22 +63,22 @@ class AWSIAMDockerAuth(StrictDefinition):
 class AWSOIDCDockerAuth(StrictDefinition):
     """AWS ECR with OIDC."""
 
-    role_arn: _Text
-    region: _Text
+    role_arn: _NonEmptyText
+    region: _NonEmptyText
 
 
 class AWSAssumeRoleDockerAuth(StrictDefinition):
     """AWS ECR with a role that the platform assumes."""
 
-    role_arn: _Text
-    region: _Text
+    role_arn: _NonEmptyText
+    region: _NonEmptyText
 
 
 class GCPOIDCDockerAuth(StrictDefinition):
     """Google registries with OIDC."""
 
-    service_account: _Text
-    workload_identity_provider: _Text
+    service_account: _NonEmptyText
+    workload_identity_provider: _NonEmptyText
 
 
 class GCPServiceAccountJSONDockerAuth(StrictDefinition):
@@ -93,12 +93,12 @@ class RegistrySecretDockerAuth(StrictDefinition):
     secret_ref: SecretReference
 
 
-_BLOCKS = {method: (f"{method.value.lower()}_docker_auth",) for method in DockerAuthType}
-"""Each method has exactly one block of settings."""
+_FIELDS_BY_METHOD = {method: (f"{method.value.lower()}_docker_auth",) for method in DockerAuthType}
+"""The field with the settings of each authentication method."""
 
 
 class DockerAuth(StrictDefinition):
-    """Credentials for ``registry``: a method, and exactly the block that belongs to it."""
+    """Credentials for ``registry``: a method, and exactly the settings field of that method."""
 
     auth_method: Annotated[DockerAuthType, members_only(DockerAuthType)]
     registry: str
@@ -110,8 +110,8 @@ class DockerAuth(StrictDefinition):
     registry_secret_docker_auth: RegistrySecretDockerAuth | None = None
 
     @model_validator(mode="after")
-    def _one_block(self) -> DockerAuth:
-        check_method(self, self.auth_method, _BLOCKS)
+    def _check_fields(self) -> DockerAuth:
+        check_method(self, self.auth_method, _FIELDS_BY_METHOD)
         return self
 
 

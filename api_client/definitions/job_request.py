@@ -1,7 +1,7 @@
 """Parse the ``training_job`` of a create-job request, tolerantly.
 
-Preflight checks use it on the request to send, the emulator on the request received. Unknown fields are
-ignored; missing fields and those of a wrong type get the API's default.
+Preflight checks parse the request to send, the emulator parses the received request. Unknown fields are
+ignored; missing fields and fields of a wrong type get the API's default.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSource:
-    """A checkpoint to load; a ``name`` of None means the latest one."""
+    """A checkpoint to load; a ``name`` of None means the latest checkpoint."""
 
     project_name: str | None
     job_id: str | None
@@ -51,8 +51,8 @@ class CheckpointSource:
 class JobRequest:
     """Resources, runtime and data of a job.
 
-    ``gpu_type`` is normalized, and None for a CPU job; ``gpu_count`` is per node. A mapping as a value of
-    ``environment`` refers to a secret by name. ``load_from`` is None if no checkpoints are to be loaded.
+    ``gpu_type`` is normalized, and None for a CPU job; ``gpu_count`` is per node. A value of ``environment``
+    that is a mapping refers to a secret by name. ``load_from`` is None if no checkpoints are to be loaded.
     """
 
     name: str | None
@@ -160,16 +160,16 @@ def _secret_uses(training_job: Mapping[str, Any]) -> list[SecretUse]:
     for index, source in enumerate(_items(training_job, "weights")):
         if isinstance(source, Mapping):
             uses.append((source.get("auth_secret_name"), f"weights[{index}].auth_secret_name"))
-            inner = _mapping(source, "auth").get("auth_secret_name")
-            uses.append((inner, f"weights[{index}].auth.auth_secret_name"))
+            auth_secret_name = _mapping(source, "auth").get("auth_secret_name")
+            uses.append((auth_secret_name, f"weights[{index}].auth.auth_secret_name"))
     return [SecretUse(name, field) for name, field in uses if isinstance(name, str) and name]
 
 
 def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None:
     if config.get("enabled") is not True:
         return None
-    listed = [item for item in _items(config, "checkpoints") if isinstance(item, Mapping)]
-    if not listed:
+    items = [item for item in _items(config, "checkpoints") if isinstance(item, Mapping)]
+    if not items:
         return (CheckpointSource(None, None, None),)
     return tuple(
         CheckpointSource(
@@ -179,7 +179,7 @@ def _load_from(config: Mapping[str, Any]) -> tuple[CheckpointSource, ...] | None
             is_loops=item.get("typ") == "loops_checkpoint",
             is_nameless=item.get("typ") == "baseten_named_checkpoint" and not _text(item, "checkpoint_name"),
         )
-        for item in listed
+        for item in items
     )
 
 

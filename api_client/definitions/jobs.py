@@ -105,7 +105,7 @@ class CheckpointingConfig(StrictDefinition):
 class CacheConfig(StrictDefinition):
     """Folders that persist between jobs, for the project and for the team.
 
-    With ``require_cache_affinity``, a job fails if it would start where the project's cache is not available.
+    With ``require_cache_affinity``, a job fails rather than start in a place without the project's cache.
     """
 
     enabled: bool = False
@@ -136,14 +136,14 @@ class Runtime(StrictDefinition):
             )
         enabled = values["enable_cache"]
         # The server rejects the deprecated field, so it is never sent.
-        rest = {name: value for name, value in values.items() if name != "enable_cache"}
-        return {**rest, "cache_config": CacheConfig(enabled=enabled, enable_legacy_hf_mount=enabled)}
+        other_values = {name: value for name, value in values.items() if name != "enable_cache"}
+        return {**other_values, "cache_config": CacheConfig(enabled=enabled, enable_legacy_hf_mount=enabled)}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assign a field; the deprecated one is converted to ``cache_config`` here too."""
+        """Assign a field; an assignment to the deprecated ``enable_cache`` sets ``cache_config``."""
         if name == "enable_cache" and value is not None:
-            replaced = Runtime(enable_cache=value, cache_config=self.cache_config)
-            super().__setattr__("cache_config", replaced.cache_config)
+            converted = Runtime(enable_cache=value, cache_config=self.cache_config)
+            super().__setattr__("cache_config", converted.cache_config)
         else:
             super().__setattr__(name, value)
 
@@ -152,7 +152,7 @@ SESSION_TIMEOUT_MINUTES = 8 * 60  # default length of a session
 
 
 class InteractiveSessionTrigger(TextEnum):
-    """Event that opens a session."""
+    """Event after which a session is opened."""
 
     ON_STARTUP = "on_startup"
     ON_FAILURE = "on_failure"

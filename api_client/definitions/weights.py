@@ -9,7 +9,7 @@ from pydantic import StringConstraints, field_validator, model_validator
 
 from api_client.definitions.base import OpenDefinition, TextEnum, check_method
 
-_Text = Annotated[str, StringConstraints(min_length=1)]
+_NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
 
 _BUCKETS = ("s3", "gs", "azure", "r2", "cw")
 SOURCE_SCHEMES = ("hf", *_BUCKETS, "https", "file")
@@ -18,7 +18,7 @@ SOURCE_SCHEMES = ("hf", *_BUCKETS, "https", "file")
 ``file`` is for testing with the emulator; the platform has no such scheme, and the official SDK rejects it.
 """
 
-_FORMATS = {
+_FORMAT_EXAMPLES = {
     "hf": "hf://owner/repository@revision",
     "https": "https://host/path",
     **{scheme: f"{scheme}://bucket/path" for scheme in _BUCKETS},
@@ -34,7 +34,7 @@ class WeightsAuthMethod(TextEnum):
     AWS_ASSUME_ROLE = "AWS_ASSUME_ROLE"
 
 
-_FIELDS = {
+_FIELDS_BY_METHOD = {
     WeightsAuthMethod.CUSTOM_SECRET: ("auth_secret_name",),
     WeightsAuthMethod.AWS_OIDC: ("aws_oidc_role_arn", "aws_oidc_region"),
     WeightsAuthMethod.GCP_OIDC: ("gcp_oidc_service_account", "gcp_oidc_workload_id_provider"),
@@ -57,12 +57,12 @@ class WeightsAuth(OpenDefinition):
 
     @field_validator("auth_method", mode="before")
     @classmethod
-    def _any_case(cls, value: Any) -> Any:
+    def _accept_any_case(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) and not isinstance(value, Enum) else value
 
     @model_validator(mode="after")
-    def _own_fields_only(self) -> WeightsAuth:
-        check_method(self, self.auth_method, _FIELDS)
+    def _check_fields(self) -> WeightsAuth:
+        check_method(self, self.auth_method, _FIELDS_BY_METHOD)
         return self
 
 
@@ -72,8 +72,8 @@ class WeightsSource(OpenDefinition):
     ``allow_patterns`` and ``ignore_patterns`` are shell globs, applied in this order.
     """
 
-    source: _Text
-    mount_location: _Text
+    source: _NonEmptyText
+    mount_location: _NonEmptyText
     auth: WeightsAuth | None = None
     auth_secret_name: str | None = None
     allow_patterns: list[str] | None = None
@@ -81,12 +81,12 @@ class WeightsSource(OpenDefinition):
 
     @property
     def scheme(self) -> str:
-        """Return the part before ``://``."""
+        """Text before ``://``."""
         return self.source.partition("://")[0]
 
     @field_validator("source")
     @classmethod
-    def _known_place(cls, source: str) -> str:
+    def _check_source(cls, source: str) -> str:
         scheme, separator, address = source.partition("://")
         if not separator or scheme not in SOURCE_SCHEMES:
             schemes = ", ".join(f"{name}://" for name in SOURCE_SCHEMES)
@@ -95,20 +95,20 @@ class WeightsSource(OpenDefinition):
             if not address.startswith("/"):
                 raise ValueError(f'"{source}" must name an absolute path: file:///path')
         elif not address or address.startswith("/"):
-            raise ValueError(f'"{source}" is incomplete; write {_FORMATS[scheme]}')
+            raise ValueError(f'"{source}" is incomplete; write {_FORMAT_EXAMPLES[scheme]}')
         elif scheme in _BUCKETS and "@" in address:
             raise ValueError(f'"{source}" has a revision (@); only hf:// sources may')
         return source
 
     @field_validator("mount_location")
     @classmethod
-    def _absolute(cls, path: str) -> str:
+    def _check_absolute(cls, path: str) -> str:
         if not path.startswith("/"):
             raise ValueError(f'"{path}" must be an absolute path, starting with /')
         return path
 
     @model_validator(mode="after")
-    def _one_secret(self) -> WeightsSource:
+    def _reject_two_secrets(self) -> WeightsSource:
         if self.auth_secret_name and self.auth and self.auth.auth_secret_name:
             raise ValueError("auth_secret_name is given twice; give it here or in auth")
         return self

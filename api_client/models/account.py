@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 from api_client.models.base import ApiModel, Day, Integer, Number, OptionalDatetime, TolerantList
 
-EMULATOR_USER_EMAIL = "you@emulator.example"  # clients recognize the emulator by it; not a real address
+EMULATOR_USER_EMAIL = "you@emulator.example"  # an invalid address, by which clients recognize the emulator
 
 
 class Team(ApiModel):
@@ -185,7 +185,7 @@ class CapacityAtSubmit(ApiModel):
 
 
 class QueueEvent(ApiModel):
-    """A change of a job's status. Exit codes are published nowhere else."""
+    """A change of a job's status. No other response has exit codes."""
 
     training_job_id: str
     training_job_name: str | None = None
@@ -217,7 +217,7 @@ class QueueContext(ApiModel):
 
 
 class GpuCapacity(ApiModel):
-    """GPUs of one type; spot use may push ``usage_count`` above ``limit``."""
+    """GPUs of one type; with spot jobs, ``usage_count`` may exceed ``limit``."""
 
     gpu_type: str
     baseline: Integer = 0
@@ -228,7 +228,7 @@ class GpuCapacity(ApiModel):
 
     @property
     def on_demand_count(self) -> int:
-        """GPUs in use that count towards the limit: without spot, if the server reports spot separately."""
+        """GPUs in use that count towards the limit: not those of spot jobs, if the server reports them."""
         if self.dedicated_usage_count is not None:
             return self.dedicated_usage_count
         return max(0, self.usage_count - (self.spot_usage_count or 0))

@@ -1,6 +1,6 @@
 """Base classes and field types of all models: tolerant of unknown fields, nulls and odd timestamps.
 
-Only what identifies an object is required, so that newer servers do not break the client.
+Only fields that identify an object are required, so that newer servers do not break the client.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class LargeApiModel(BaseModel):
-    """Part of a response that may have megabytes, parsed directly from the bytes.
+    """Part of a response that may be megabytes long, parsed directly from the bytes.
 
     Unlike in ``ApiModel``, null is valid only if the field's type allows it. ``ApiModel`` replaces nulls in a
     Python validator, for which pydantic converts everything below to Python objects first, at three times the
@@ -40,12 +40,12 @@ class ApiModel(LargeApiModel):
     """Response of the API, parsed tolerantly.
 
     Unknown fields are kept (and dumped again), enums are plain strings, so that unknown values are valid, and
-    only what identifies an object is required: newer servers do not break the client.
+    only fields that identify an object are required: newer servers do not break the client.
     """
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_missing(cls, data: Any) -> Any:
+    def _drop_nulls(cls, data: Any) -> Any:
         """Drop nulls, so that the fields' defaults apply, even where the schema promises a value."""
         if isinstance(data, dict) and None in data.values():
             model_fields = cls.model_fields
@@ -60,7 +60,7 @@ FIRST_MOMENT, LAST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Convert to UTC; a timestamp without a timezone counts as UTC (every documented one has a timezone)."""
+    """Convert to UTC; a timestamp without a timezone, which the API should never send, counts as UTC."""
     with suppress(OverflowError):  # the first and the last day may not exist in UTC
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         if FIRST_MOMENT <= moment < LAST_MOMENT:
@@ -89,7 +89,7 @@ Number = Annotated[float, Field(ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)]
 EpochMs = Annotated[int, Field(ge=0, lt=int(LAST_MOMENT.timestamp()) * 1000)]
 
 NodeCount = Annotated[int, Field(ge=0, le=10_000)]
-"""Number of nodes of a job, limited so that listing them is safe; no cluster has as many."""
+"""Number of nodes of a job, limited to more than any cluster has, so that it is safe to list the nodes."""
 
 
 STRICT_TEXT: CoreSchema = core_schema.str_schema(strict=True)
@@ -98,17 +98,17 @@ UTC_TIME: CoreSchema = core_schema.datetime_schema(tz_constraint=0, ge=FIRST_MOM
 
 @dataclass(frozen=True, eq=False)
 class FastPath:
-    """Validates values of the schema ``usual`` in pydantic's core, and passes only other values to ``read``.
+    """Validates values of ``common_schema`` in pydantic's core; passes only other values to ``parse_other``.
 
-    Calling the Python function ``read`` for each value would be slow.
+    Calling the Python function ``parse_other`` for each value would be slow.
     """
 
-    usual: CoreSchema
-    read: Callable[[Any], object]
+    common_schema: CoreSchema
+    parse_other: Callable[[Any], object]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        other = core_schema.no_info_before_validator_function(self.read, handler(source))
-        return core_schema.union_schema([self.usual, other], mode="left_to_right")
+        other = core_schema.no_info_before_validator_function(self.parse_other, handler(source))
+        return core_schema.union_schema([self.common_schema, other], mode="left_to_right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +142,10 @@ class MaxItems:
         )
 
 
-PAGE = MaxItems(20_000)
+MAX_PAGE_ITEMS = MaxItems(20_000)
 """Maximum length of pages and unpaged lists: twice the jobs of the largest organization known."""
 
-TolerantList = Annotated[list[T], PAGE, NullAsEmpty(list)]
+TolerantList = Annotated[list[T], MAX_PAGE_ITEMS, NullAsEmpty(list)]
 """List that some servers may send as null."""
 
 

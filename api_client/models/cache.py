@@ -1,6 +1,6 @@
-"""The cache of a project, as its most recent job left it: as models, or as plain records for 100,000 files.
+"""The cache of a project after its most recent job: as models, or as plain records for 100,000 files.
 
-The records ignore fields that newer servers add, and take a third of the models' memory and parsing time.
+The records lack fields that newer servers add, and take a third of the models' memory and parsing time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints, their files, and the models that serve them."""
+"""Checkpoints and their files."""
 
 from __future__ import annotations
 
@@ -62,18 +62,20 @@ def belongs_to(name: str, checkpoint_id: str, all_checkpoints: Collection[str] =
 
     The root checkpoint ``.`` holds the files that belong to none of ``all_checkpoints``.
     """
-    plain = _without_rank(name, checkpoint_id)
+    relative_name = _without_rank(name, checkpoint_id)
     if checkpoint_id != ROOT_CHECKPOINT:
-        return plain.startswith(f"{checkpoint_id}/")
-    parts = plain.split("/")
-    folders = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        return relative_name.startswith(f"{checkpoint_id}/")
+    components = relative_name.split("/")
+    folders = ("/".join(components[:depth]) for depth in range(1, len(components)))
     return not any(folder in all_checkpoints for folder in folders)
 
 
 def name_inside(name: str, checkpoint_id: str) -> str:
     """Return the file name below the checkpoint's folder: ``checkpoint-40/config.json`` → ``config.json``."""
-    plain = _without_rank(name, checkpoint_id)
-    return plain if checkpoint_id == ROOT_CHECKPOINT else plain.removeprefix(f"{checkpoint_id}/")
+    relative_name = _without_rank(name, checkpoint_id)
+    return (
+        relative_name if checkpoint_id == ROOT_CHECKPOINT else relative_name.removeprefix(f"{checkpoint_id}/")
+    )
 
 
 def is_safetensors(name: str) -> bool:
@@ -84,7 +86,7 @@ def is_safetensors(name: str) -> bool:
 def checkpoint_address(job: TrainingJob, checkpoint_name: str) -> str:
     """Return ``bt://project@job/checkpoint``, from which a Truss loads weights.
 
-    Empty if a name has a special character, because it is not documented how those are escaped.
+    Empty if a name has a special character, because no documentation says how to escape it.
     """
     project = job.training_project.name if job.training_project is not None else ""
     names = (project, job.id, checkpoint_name)

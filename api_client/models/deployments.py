@@ -9,7 +9,7 @@ from api_client.models.base import ApiModel, EpochMs, Integer, OptionalDatetime,
 CHANGING_STATUSES = frozenset(
     {"", "BUILDING", "DEPLOYING", "LOADING_MODEL", "UPDATING", "WAKING_UP", "DEACTIVATING"}
 )
-"""Statuses of deployments that end by themselves. Unknown, newer statuses may, too."""
+"""Statuses that a deployment leaves by itself. Statuses of newer servers may be missing."""
 
 SERVING_STATUSES = frozenset({"ACTIVE", "SCALED_TO_ZERO"})  # final statuses that mean success
 FAILED_STATUSES = frozenset({"BUILD_FAILED", "BUILD_STOPPED", "DEPLOY_FAILED", "FAILED"})

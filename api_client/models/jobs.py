@@ -14,7 +14,7 @@ CLOCK_SKEW = timedelta(minutes=5)  # a job's first line may precede its creation
 
 
 class TrainingProject(ApiModel):
-    """Group of training jobs. ``latest_job`` is the newest of them, if any."""
+    """Group of training jobs. ``latest_job`` is the newest job, if any."""
 
     id: str
     name: str = ""
@@ -88,8 +88,8 @@ class User(ApiModel):
 class TrainingJob(ApiModel):
     """Training job.
 
-    ``error_message`` does not mean failure: that of a waiting job may be a hint. ``node_count`` is None if
-    the server did not send it; older servers do not.
+    ``error_message`` does not mean failure: the message of a waiting job may be a hint. ``node_count`` is
+    None if the server, probably an older version, did not send it.
     """
 
     id: str

@@ -16,26 +16,26 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from api_client.models import TrainingJob
-from api_client.models.base import PAGE, STRICT_TEXT, FastPath, Integer
+from api_client.models.base import MAX_PAGE_ITEMS, STRICT_TEXT, FastPath, Integer
 
 
-def _text(value: object) -> object:
+def _to_text(value: object) -> object:
     """Convert any value to text, so that an unexpected type does not make the whole page invalid."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else json.dumps(value)
 
 
-def _text_or_empty(value: object) -> object:
-    return "" if value is None else _text(value)
+def _to_text_or_empty(value: object) -> object:
+    return "" if value is None else _to_text(value)
 
 
 def _is_true(value: object) -> bool:
     return value is True
 
 
-_Text = Annotated[str | None, FastPath(core_schema.nullable_schema(STRICT_TEXT), _text)]
-_TextOrEmpty = Annotated[str, FastPath(STRICT_TEXT, _text_or_empty)]
+_Text = Annotated[str | None, FastPath(core_schema.nullable_schema(STRICT_TEXT), _to_text)]
+_TextOrEmpty = Annotated[str, FastPath(STRICT_TEXT, _to_text_or_empty)]
 
 
 @with_config(ConfigDict(extra="allow", defer_build=True))
@@ -43,7 +43,7 @@ class LogRecord(TypedDict):
     """Log line: ``timestamp`` is a string of epoch nanoseconds, ``replica`` an opaque node name.
 
     ``level`` is DEBUG, INFO, WARNING or ERROR, or null if the server detected none. No field is required:
-    a server may leave out what it does not know.
+    a server may leave out unknown values.
     """
 
     timestamp: NotRequired[_TextOrEmpty]
@@ -70,8 +70,8 @@ class LogsPage(TypedDict):
     recording in the requested time range.
     """
 
-    logs: Annotated[list[LogRecord], PAGE] | None
-    gaps: NotRequired[Annotated[list[GapRecord], PAGE]]
+    logs: Annotated[list[LogRecord], MAX_PAGE_ITEMS] | None
+    gaps: NotRequired[Annotated[list[GapRecord], MAX_PAGE_ITEMS]]
     complete: NotRequired[Annotated[bool, BeforeValidator(_is_true)]]
 
 
@@ -108,8 +108,8 @@ class LogLine(NamedTuple):
 class LogGap:
     """Time range ``start_ns <= t < end_ns`` in which lines are, or may be, missing, and the reason.
 
-    ``held`` are the lines in the range that were delivered (at its edges, or some of a
-    nanosecond with too many lines). ``fill_gap`` does not return them again.
+    ``held`` are the lines in the range that the stream has delivered (at its edges, or some of a nanosecond
+    with too many lines). ``fill_gap`` does not return them again.
     """
 
     start_ns: int
@@ -145,8 +145,8 @@ class LogEnd:
 
 def gap_with_lines(start_ns: int, end_ns: int, reason: str, lines: Iterable[LogLine]) -> LogGap:
     """Create a gap whose ``held`` lines are the ``lines`` inside its range."""
-    inside = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
-    return LogGap(start_ns, end_ns, reason, inside)
+    lines_in_range = tuple([line for line in lines if start_ns <= line.timestamp_ns < end_ns])
+    return LogGap(start_ns, end_ns, reason, lines_in_range)
 
 
 def stamp_ns(entry: LogEntry) -> int:

@@ -31,9 +31,9 @@ def _none_for_number(value: object) -> object:
     return None if isinstance(value, int | float) else value
 
 
-_USUAL_VALUE = core_schema.float_schema(strict=True, ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)
+_FINITE_NUMBER = core_schema.float_schema(strict=True, ge=-(2.0**63), le=2.0**63, allow_inf_nan=False)
 _Time = Annotated[UtcDatetime, FastPath(UTC_TIME, lambda time: time)]
-_Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_USUAL_VALUE), _none_for_number)]
+_Value = Annotated[Number | None, FastPath(core_schema.nullable_schema(_FINITE_NUMBER), _none_for_number)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def storage_series(
     name: str, storage: StorageMetrics | None
 ) -> Iterator[tuple[SeriesPath, list[MetricSample]]]:
     """Yield the series of a storage volume; ``name`` is the first component of their paths."""
-    for part in STORAGE_VALUES if storage is not None else ():
-        yield (name, part), getattr(storage, part)
+    for field_name in STORAGE_VALUES if storage is not None else ():
+        yield (name, field_name), getattr(storage, field_name)
 
 
 def metric_and_gpu(path: SeriesPath) -> tuple[str, str]:
@@ -128,5 +128,5 @@ def node_of(samples: Mapping[SeriesPath, list[MetricSample]]) -> NodeSeries:
 def storage_of(samples: Mapping[SeriesPath, list[MetricSample]], name: str) -> StorageMetrics:
     """Build the volume ``name`` from its series."""
     return StorageMetrics.model_construct(
-        None, **{part: samples.get((name, part), []) for part in STORAGE_VALUES}
+        None, **{field_name: samples.get((name, field_name), []) for field_name in STORAGE_VALUES}
     )

@@ -22,7 +22,7 @@ from api_client.models import (
     TrainingJob,
     TrainingProject,
 )
-from api_client.models.base import PAGE, ApiModel, OptionalDatetime
+from api_client.models.base import MAX_PAGE_ITEMS, ApiModel, OptionalDatetime
 from api_client.recordings.archive import (
     MAX_DOCUMENT_BYTES,
     SUFFIX,
@@ -96,10 +96,10 @@ _DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     MANIFEST: TypeAdapter(Manifest),
     JOB: TypeAdapter(TrainingJob),
     PROJECT: TypeAdapter(TrainingProject),
-    EVENTS: TypeAdapter(Annotated[list[QueueEvent], PAGE], config=_BUILD_ON_USE),
+    EVENTS: TypeAdapter(Annotated[list[QueueEvent], MAX_PAGE_ITEMS], config=_BUILD_ON_USE),
     QUEUE: TypeAdapter(QueueContext),
-    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], PAGE], config=_BUILD_ON_USE),
-    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], PAGE], config=_BUILD_ON_USE),
+    CHECKPOINTS: TypeAdapter(Annotated[list[Checkpoint], MAX_PAGE_ITEMS], config=_BUILD_ON_USE),
+    CHECKPOINT_FILES: TypeAdapter(Annotated[list[CheckpointFile], MAX_PAGE_ITEMS], config=_BUILD_ON_USE),
 }
 
 

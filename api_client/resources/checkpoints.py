@@ -36,31 +36,31 @@ class Checkpoints(Resource):
         The URLs are presigned: fetch them without a key.
         """
         token: int | None = 0
-        listed: set[tuple[str, int, str]] = set()
+        seen_identities: set[tuple[str, int, str]] = set()
         while token is not None:
             page = await self.files_page(project_id, job_id, page_token=token)
-            count_before = len(listed)
+            count_before = len(seen_identities)
             for file in page.presigned_urls:
                 # The query of a URL is its signature, which is new in each response.
                 identity = file.relative_file_name, file.node_rank, file.url.partition("?")[0]
-                if identity not in listed:
-                    listed.add(identity)
+                if identity not in seen_identities:
+                    seen_identities.add(identity)
                     yield file
-            following, is_new = page.next_page_token, len(listed) > count_before
+            next_token, is_new = page.next_page_token, len(seen_identities) > count_before
             # A token that does not advance, or a page without a new file, would loop forever.
-            token = following if following is not None and following > token and is_new else None
+            token = next_token if next_token is not None and next_token > token and is_new else None
 
     async def files_of(self, project_id: str, job_id: str, checkpoint_id: str) -> FileList:
         """Return the files of one checkpoint, of all nodes, in the server's order.
 
         The API lists the files of all checkpoints together, so every page is read. The root checkpoint,
-        ``.``, holds the files that belong to no other.
+        ``.``, holds the files that belong to no other checkpoint.
         """
-        others: set[str] = set()
+        all_names: set[str] = set()
         if checkpoint_id == ROOT_CHECKPOINT:
-            others = {other.checkpoint_id for other in await self.list(project_id, job_id)}
+            all_names = {checkpoint.checkpoint_id for checkpoint in await self.list(project_id, job_id)}
         return [
             file
             async for file in self.files(project_id, job_id)
-            if belongs_to(file.relative_file_name, checkpoint_id, others)
+            if belongs_to(file.relative_file_name, checkpoint_id, all_names)
         ]

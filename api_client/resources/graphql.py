@@ -32,10 +32,10 @@ class Graphql(Resource):
         response = await self._transport.request(route, body=body)
         errors = response.get("errors")
         if errors:
-            raise self._refusal(errors[0])
+            raise self._request_error(errors[0])
         return response.get("data") or {}
 
-    def _refusal(self, error: Mapping[str, Any]) -> BadRequest:
+    def _request_error(self, error: Mapping[str, Any]) -> BadRequest:
         extensions = error.get("extensions")
         extensions = extensions if isinstance(extensions, dict) else {}
         message = clean(

@@ -61,8 +61,8 @@ class Logs(Resource):
 
         The stream ends with a LogEnd. Lines may arrive a minute after the job's end: the stream reports the
         end at once (``LogBatch.finished_job``) and then waits ``drain_s`` seconds for late lines; by default
-        65, or more for a log whose lines were seen to arrive later than that. It does not wait for a job that
-        ended minutes ago, or if the server says that the log is complete (our emulator does).
+        65, or more if lines of this log have arrived later than that. It does not wait for a job that ended
+        minutes ago, or if the server declares that the log is complete (as the emulator does).
         """
         follower = Follower(
             self._fetch(project_id, job_id),
@@ -106,7 +106,7 @@ class Logs(Resource):
     ) -> LogIncrements:
         """Return a reader whose ``poll`` yields new lines, for a log that is polled rarely.
 
-        ``known`` are lines from ``start`` on that have been read already.
+        ``known`` are the lines from ``start`` on that the caller has already.
         """
         fetch = self._fetch(project_id, job_id)
         return LogIncrements(fetch, clock=self._transport.clock, start_ms=epoch_ms(start), known=known)
@@ -119,8 +119,8 @@ class Logs(Resource):
         return await fill_gap(self._fetch(project_id, job_id), gap, clock=self._transport.clock)
 
     def _fetch(self, project_id: str, job_id: str) -> FetchPage:
-        # Retry a response that is not the API's once in the transport: it reports retries to listeners, the
-        # stream does not.
+        # Retry a response that is not the API's once in the transport, because it reports retries to
+        # listeners, unlike the stream.
         policy = replace(self._transport.retry.for_polling(), max_invalid_responses=2)
         return partial(self._transport.request, routes.JOB_LOGS, project_id, job_id, retry=policy)
 
@@ -156,9 +156,9 @@ class Metrics(Resource):
         new_step_s: int | None = None,
         interval_s: float = 5.0,
     ) -> AsyncIterator[JobMetrics]:
-        """Yield the samples from ``start`` (default: the job's start), then new ones, until the job ends.
+        """Yield the samples from ``start`` (default: the job's start), then new samples, until the job ends.
 
-        Samples may be repeated; merge them by their timestamps. ``new_step_s`` is the step of the new ones,
+        Samples may be repeated; merge them by their timestamps. ``new_step_s`` is the step of new samples,
         by default ``step_s``.
         """
         policy = self._transport.retry.for_polling()

@@ -57,7 +57,7 @@ class Models(Resource):
         return await self._transport.request(routes.ACTIVATE, model_id, deployment_id)
 
     async def deactivate(self, model_id: str, deployment_id: str) -> Activation:
-        """Stop a deployment, which then answers no requests and costs nothing; it can be activated again."""
+        """Stop a deployment: it serves no requests and costs nothing until it is activated again."""
         return await self._transport.request(routes.DEACTIVATE, model_id, deployment_id)
 
     async def retry(self, model_id: str, deployment_id: str) -> Retry:
@@ -91,6 +91,6 @@ class Models(Resource):
     def increments(
         self, model_id: str, deployment_id: str, *, start: datetime, known: Iterable[LogLine] = ()
     ) -> LogIncrements:
-        """Return a reader whose ``poll`` yields a deployment's new lines, except the ``known`` ones."""
+        """Return a reader whose ``poll`` yields a deployment's new lines, without the ``known`` lines."""
         fetch = partial(self._transport.request, routes.DEPLOYMENT_LOGS, model_id, deployment_id)
         return LogIncrements(fetch, clock=self._transport.clock, start_ms=epoch_ms(start), known=known)

@@ -52,22 +52,22 @@ class Projects(Resource):
 
 
 # A null means "no cache", as in the official client; what the server sends is not documented.
-_LAZY = ConfigDict(defer_build=True)
-_SUMMARY: Route[CacheSummary | None] = routes.PROJECT_CACHE.with_reader(
-    TypeAdapter(CacheSummary | None, config=_LAZY)
+_BUILD_ON_USE = ConfigDict(defer_build=True)
+_SUMMARY_ROUTE: Route[CacheSummary | None] = routes.PROJECT_CACHE.with_reader(
+    TypeAdapter(CacheSummary | None, config=_BUILD_ON_USE)
 )
-_LISTING: Route[CacheListing | None] = routes.PROJECT_CACHE.with_reader(
-    TypeAdapter(CacheListing | None, config=_LAZY)
+_LISTING_ROUTE: Route[CacheListing | None] = routes.PROJECT_CACHE.with_reader(
+    TypeAdapter(CacheListing | None, config=_BUILD_ON_USE)
 )
 Content = TypeVar("Content")
 
 
 class Cache(Resource):
-    """Content of a project's cache, as its most recent job left it."""
+    """Content of a project's cache after its most recent job."""
 
     async def summary(self, project_id: str) -> CacheSummary | None:
-        """Return the files of a project's cache, or None if it has none. Raises RequestError."""
-        summary = await self._get(project_id, _SUMMARY)
+        """Return the files of a project's cache, or None if the project has no cache. Raises RequestError."""
+        summary = await self._get(project_id, _SUMMARY_ROUTE)
         return summary if summary is not None and summary.model_fields_set else None
 
     async def listing(self, project_id: str) -> CacheListing | None:
@@ -75,7 +75,7 @@ class Cache(Resource):
 
         Use it for very many files. Returns None if the project has no cache. Raises RequestError.
         """
-        listing = await self._get(project_id, _LISTING)
+        listing = await self._get(project_id, _LISTING_ROUTE)
         return None if listing == CacheListing() else listing
 
     async def _get(self, project_id: str, route: Route[Content | None]) -> Content | None:
