@@ -56,7 +56,7 @@ def _network_kind(text: str) -> str:
 def _is_own_address(address: str) -> bool:
     """Return True if the IP address is one of this machine's.
 
-    Sends nothing: connecting UDP only picks a route.
+    Connecting a UDP socket sends no packet: it only selects a route.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
@@ -174,10 +174,10 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
     Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine other
     than this one, which would send the key unencrypted.
     """
-    url, parts = parse_url(text.strip(), source=source, error=ConfigurationError)
-    if parts.query or parts.fragment:
+    url, split_url = parse_url(text.strip(), source=source, error=ConfigurationError)
+    if split_url.query or split_url.fragment:
         raise ConfigurationError(f"{source} must not contain ? or #")
-    return replace(url, prefix=parts.path.rstrip("/"))
+    return replace(url, prefix=split_url.path.rstrip("/"))
 
 
 def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[BaseUrl, SplitResult]:
@@ -188,19 +188,19 @@ def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[B
     """
     is_readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
     try:
-        parts = urlsplit(text if is_readable else "")
-        host, port = (parts.hostname or "").rstrip("."), parts.port
-        is_usable = parts.scheme in DEFAULT_PORTS and port != 0 and is_host(host)
+        split_url = urlsplit(text if is_readable else "")
+        host, port = (split_url.hostname or "").rstrip("."), split_url.port
+        is_usable = split_url.scheme in DEFAULT_PORTS and port != 0 and is_host(host)
     except ValueError:
         is_usable = False
     if not is_usable:
         raise error(f"{source} has an invalid host: expected one like https://app.baseten.co")
-    if parts.username is not None or parts.password is not None:
+    if split_url.username is not None or split_url.password is not None:
         raise error(f"{source} contains a user name or password")
-    url = BaseUrl(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme])
+    url = BaseUrl(split_url.scheme, host, port or DEFAULT_PORTS[split_url.scheme])
     if url.scheme == "http" and not url.is_loopback:
         raise error(f"{source} is http://{url.netloc}: plain http is only for this machine; use https")
-    return url, parts
+    return url, split_url
 
 
 def is_loopback(host: str) -> bool:

@@ -222,14 +222,14 @@ def update_private_file(
     """
     with locked_folder(path.parent, wait_s):
         for _ in range(10):
-            before = _read_or_empty(path, replace_unreadable=replace_unreadable)
-            after = change(before)
-            if after is None:
+            old_content = _read_or_empty(path, replace_unreadable=replace_unreadable)
+            new_content = change(old_content)
+            if new_content is None:
                 return
             with suppress(_ContentChanged):
                 with AtomicFile(path, mode=PRIVATE_FILE_MODE, replace=True, streams=False) as file:
-                    file.write(after)
-                    if _read_or_empty(path, replace_unreadable=replace_unreadable) != before:
+                    file.write(new_content)
+                    if _read_or_empty(path, replace_unreadable=replace_unreadable) != old_content:
                         raise _ContentChanged
                 return
     raise OSError(errno.EBUSY, "another program keeps changing it; try again later", str(path))

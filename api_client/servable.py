@@ -65,10 +65,14 @@ def missing_parts(checkpoint_id: str, files: Iterable[CheckpointFile]) -> tuple[
     names = [name for name in _names_in_checkpoint(checkpoint_id, files) if "/" not in name]
     if not any(_WEIGHT_FILES.fullmatch(name) for name in names):
         return ()
-    parts = (("config.json", _MODEL_CONFIG_FILES), ("tokenizer", _TOKENIZER_FILES))
+    required_files = (("config.json", _MODEL_CONFIG_FILES), ("tokenizer", _TOKENIZER_FILES))
     has_gguf = any(name.endswith(".gguf") for name in names)
     return (
-        () if has_gguf else tuple(part for part, pattern in parts if not any(map(pattern.fullmatch, names)))
+        ()
+        if has_gguf
+        else tuple(
+            file_name for file_name, pattern in required_files if not any(map(pattern.fullmatch, names))
+        )
     )
 
 

@@ -16,8 +16,8 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 def listed(names: Sequence[str], max_names: int) -> str:
     """Return ``a, b and 7 more``, with at most ``max_names`` names."""
-    rest = len(names) - max_names
-    return ", ".join(names[:max_names]) + (f" and {rest:,} more" if rest > 0 else "")
+    omitted_count = len(names) - max_names
+    return ", ".join(names[:max_names]) + (f" and {omitted_count:,} more" if omitted_count > 0 else "")
 
 
 def retrying_words(delay_s: float) -> str:

@@ -75,8 +75,8 @@ def unknown_fields(
     Only definitions that are instances of ``definition_class`` are searched.
     """
     if isinstance(value, BaseModel):
-        extra = (value.model_extra if isinstance(value, definition_class) else None) or {}
-        yield from (f"{prefix}{name}" for name, field in extra.items() if field is not None)
+        extra_fields = (value.model_extra if isinstance(value, definition_class) else None) or {}
+        yield from (f"{prefix}{name}" for name, field in extra_fields.items() if field is not None)
         for name in type(value).model_fields:
             yield from unknown_fields(getattr(value, name), definition_class, f"{prefix}{name}.")
     elif isinstance(value, list):

@@ -92,13 +92,13 @@ def open_members(path: Path, *, complete_only: bool = False) -> Members:
     reading the truncated member raises DamagedMember.
     """
     try:
-        with ExitStack() as opened:
-            file = opened.enter_context(_LimitedReader(path.open("rb", buffering=0)))
+        with ExitStack() as exit_stack:
+            file = exit_stack.enter_context(_LimitedReader(path.open("rb", buffering=0)))
             archive, directory, truncated_member = _read_zip(file)
             if truncated_member is not None and not complete_only:
                 directory.setdefault(truncated_member.filename, truncated_member)
             members = Members(archive, directory, file.close)
-            opened.pop_all()  # success: leave the file open
+            exit_stack.pop_all()  # success: leave the file open
             return members
     except OSError as error:
         raise RecordingError(f"can't read {path}: {error.strerror}") from error

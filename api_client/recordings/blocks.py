@@ -106,8 +106,10 @@ class Blocks:
         undivided = [name for name in self._members.names() if name == self._kind.whole]
         misnamed = sorted(set(names) - {match[0] for match in named_blocks})
         if misnamed:
-            others = f" and {counted(len(misnamed) - 1, 'other')}" if len(misnamed) > 1 else ""
-            self.problems.append(f"{misnamed[0]}{others}: a wrong name for a part of the {self._kind.folder}")
+            others_note = f" and {counted(len(misnamed) - 1, 'other')}" if len(misnamed) > 1 else ""
+            self.problems.append(
+                f"{misnamed[0]}{others_note}: a wrong name for a part of the {self._kind.folder}"
+            )
         undivided += misnamed
         blocks = [block for name in undivided for block in self._divide(name, begin_ns)]
         for match in sorted(named_blocks, key=lambda match: int(match[2])):

@@ -80,40 +80,41 @@ class RecordedLog:
         Lines with equal times are in file order, or reversed if ``newest_first``.
         """
         query = (-1 if newest_first else 1, now_ns, levels)
-        first, last = (1 - end_ns, -start_ns) if newest_first else (start_ns, end_ns - 1)
+        first_time, last_time = (1 - end_ns, -start_ns) if newest_first else (start_ns, end_ns - 1)
         with self._lock:
-            lines = self._sorted_lines.first_lines(query, first, last, limit)
+            lines = self._sorted_lines.first_lines(query, first_time, last_time, limit)
             if lines is None:
-                self._sorted_lines = self._sort_blocks(query, first, limit)
-                lines = self._sorted_lines.first_lines(query, first, last, limit)
+                self._sorted_lines = self._sort_blocks(query, first_time, limit)
+                lines = self._sorted_lines.first_lines(query, first_time, last_time, limit)
                 assert lines is not None
             return lines, [gap for gap in self._sorted_lines.gaps if start_ns <= gap.start_ns < end_ns]
 
-    def _sort_blocks(self, query: _Query, first: int, limit: int) -> _SortedLines:
+    def _sort_blocks(self, query: _Query, first_time: int, limit: int) -> _SortedLines:
         """Read and sort blocks until no unread block can have any of the first ``limit`` lines."""
         sign, now_ns, levels = query
         max_lines = max(limit, MIN_CACHED_LINES)
         candidates = [
             (min(sign * block.first_ns, sign * block.last_ns), number)
             for number, block in enumerate(self.blocks.items)
-            if max(sign * block.first_ns, sign * block.last_ns) >= first and block.newest_before_ns <= now_ns
+            if max(sign * block.first_ns, sign * block.last_ns) >= first_time
+            and block.newest_before_ns <= now_ns
         ]
         lines: list[_SortedLine] = []
         gaps: list[LogGap] = []
         for block_begin, number in sorted(candidates):
             if len(lines) >= limit and block_begin > lines[limit - 1][0]:
                 final_lines = lines[: bisect_left(lines, block_begin, key=itemgetter(0))]
-                return _SortedLines(query, first, final_lines, gaps, is_complete=False)
+                return _SortedLines(query, first_time, final_lines, gaps, is_complete=False)
             for arrived_ns, entry in self._cached_block(number)[::sign]:
                 time = sign * stamp_ns(entry)
-                if arrived_ns > now_ns or time < first:
+                if arrived_ns > now_ns or time < first_time:
                     continue
                 if isinstance(entry, LogGap):
                     gaps.append(entry)
                 elif levels is None or entry.level in levels:
                     lines.append((time, sign * number, entry))
             lines = sorted(lines, key=itemgetter(0, 1))[:max_lines]
-        return _SortedLines(query, first, lines, gaps, is_complete=len(lines) < max_lines)
+        return _SortedLines(query, first_time, lines, gaps, is_complete=len(lines) < max_lines)
 
     def _read_block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
@@ -145,10 +146,10 @@ _SortedLine = tuple[int, int, LogLine]
 
 
 class _SortedLines(NamedTuple):
-    """Cached lines of a query from the time ``first`` on, in reading order."""
+    """Cached lines of a query from the time ``first_time`` on, in reading order."""
 
     query: _Query
-    first: int
+    first_time: int
     lines: Sequence[_SortedLine]
     gaps: Sequence[LogGap]
     """The gaps of all blocks read so far."""
@@ -156,12 +157,12 @@ class _SortedLines(NamedTuple):
     is_complete: bool
     """True if there are no later lines."""
 
-    def first_lines(self, query: _Query, first: int, last: int, limit: int) -> list[LogLine] | None:
+    def first_lines(self, query: _Query, first_time: int, last_time: int, limit: int) -> list[LogLine] | None:
         """Return the first lines of a range; None if unread blocks may have earlier lines."""
-        if query != self.query or first < self.first:
+        if query != self.query or first_time < self.first_time:
             return None
-        start = bisect_left(self.lines, first, key=itemgetter(0))
-        stop = bisect_right(self.lines, last, start, key=itemgetter(0))
+        start = bisect_left(self.lines, first_time, key=itemgetter(0))
+        stop = bisect_right(self.lines, last_time, start, key=itemgetter(0))
         lines = [line for *_, line in self.lines[start : min(stop, start + limit)]]
         is_known = len(lines) == limit or stop < len(self.lines) or self.is_complete
         return lines if is_known else None

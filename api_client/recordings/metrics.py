@@ -112,7 +112,7 @@ def _node_of(row: Mapping[str, Any]) -> str:
 
 
 def _series_values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:
-    """Yield the valid values of a row."""
+    """Yield the path and the value of each series in a row, if the value is valid."""
     for name in (*NODE_VALUES, *GPU_VALUES, STORAGE, "cache"):
         stored = row.get(name)
         if stored is None:

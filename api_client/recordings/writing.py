@@ -153,15 +153,15 @@ class RecordingWriter:
         self.lock = RLock()
         self.problems = {} if problems is None else problems
         self._written: dict[str, bytes] = {}
-        first = self._encode_readable(documents)
-        with ExitStack() as opened:
+        initial_contents = self._encode_readable(documents)
+        with ExitStack() as exit_stack:
             log = metrics = None
             try:
-                new_zip(path, first)
-                self._written |= first
+                new_zip(path, initial_contents)
+                self._written |= initial_contents
             except FileExistsError:
-                recording = opened.enter_context(Recording(path, complete_only=True))
-                _check_may_continue(recording, document(JOB, first[JOB]).id)
+                recording = exit_stack.enter_context(Recording(path, complete_only=True))
+                _check_may_continue(recording, document(JOB, initial_contents[JOB]).id)
                 log, metrics = recording.log.blocks, recording.metrics.blocks
             except OSError as error:
                 raise RecordingError(f"can't write {path}: {error.strerror}") from error
@@ -169,7 +169,7 @@ class RecordingWriter:
             self.metrics = _BlockWriter(METRICS, metrics, self)
         self.archive = ZipAppender(path)
         try:
-            self._write_changed(first)
+            self._write_changed(initial_contents)
         except BaseException:
             self.archive.close()
             raise

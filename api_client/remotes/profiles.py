@@ -183,8 +183,8 @@ class Profiles:
         assert self.path is not None
         path = self.path
 
-        def change(before: bytes) -> bytes:
-            content = _parse_file(before, path)
+        def change(old_content: bytes) -> bytes:
+            content = _parse_file(old_content, path)
             profiles = content.get("profiles")
             profile = profiles.get(name) if isinstance(profiles, dict) else None
             if not isinstance(profile, dict):

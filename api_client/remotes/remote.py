@@ -279,8 +279,8 @@ class Environment:
     @property
     def names_other_remote(self) -> bool:
         """True if a variable other than ``BASETEN_API_KEY`` names a remote or an address."""
-        others = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, PROFILE_VARIABLE)
-        return bool(self.address_variables) or any(map(self.value, others))
+        other_variables = (TRUSS_URL_VARIABLE, TRUSS_KEY_VARIABLE, PROFILE_VARIABLE)
+        return bool(self.address_variables) or any(map(self.value, other_variables))
 
     @property
     def address_variables(self) -> list[str]:

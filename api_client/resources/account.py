@@ -66,8 +66,8 @@ class Account(Resource):
         self, name: str, value: str | SecretText | SecretStr, team_id: str | None = None
     ) -> Secret:
         """Set a secret, creating it if it does not exist."""
-        plain = value if isinstance(value, str) else value.get_secret_value()
-        body = {"name": name, "value": plain}
+        text = value if isinstance(value, str) else value.get_secret_value()
+        body = {"name": name, "value": text}
         return await self._transport.request(routes.SET_SECRET, team_id=team_id, body=body)
 
     async def delete_secret(self, name: str, team_id: str | None = None) -> None:

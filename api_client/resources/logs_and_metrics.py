@@ -140,8 +140,8 @@ class Metrics(Resource):
     ) -> JobMetrics:
         """Return the samples of a time range in epoch milliseconds, one every ``step_s`` seconds.
 
-        The server chooses values that are None; without any bounds it anchors the range to a finished
-        job's end.
+        The server chooses values that are None; without any bounds, the range of a finished
+        job ends when the job ended.
         """
         query = metrics_query(start_ms, end_ms, step_s)
         return await self._transport.request(routes.JOB_METRICS, project_id, job_id, query=query, retry=retry)

@@ -55,11 +55,11 @@ class LineDeduplicator:
             all_new += ms_lines
         return all_new
 
-    def _add_to_totals(self, ms: int, new: list[LogLine]) -> None:
-        size_bytes = sum([len(line.message) + LINE_BYTES for line in new])
+    def _add_to_totals(self, ms: int, lines: list[LogLine]) -> None:
+        size_bytes = sum([len(line.message) + LINE_BYTES for line in lines])
         self._bytes_by_second[ms // MS_PER_S] += size_bytes
         self.size_bytes += size_bytes
-        self.line_count += len(new)
+        self.line_count += len(lines)
 
     def forget_before(self, ms: int) -> None:
         """Stop tracking lines before the second that ``ms`` is in."""

@@ -241,8 +241,8 @@ class Follower:
     def _end_ms(self) -> int:
         """Return an end bound well after the server's current time, even if our clock is far behind."""
         job = self._job_poller.job
-        changed = None if job is None else job.updated_at or job.created_at
-        times_ms = [epoch_ms(moment) for moment in (self._clock.now(), changed) if moment is not None]
+        changed_at = None if job is None else job.updated_at or job.created_at
+        times_ms = [epoch_ms(moment) for moment in (self._clock.now(), changed_at) if moment is not None]
         lower_ms = (self._server_time.lower_ns() or 0) // NS_PER_MS
         return max(*times_ms, lower_ms, self._settled_ms) + CLOCK_MARGIN_MS
 

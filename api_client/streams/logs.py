@@ -59,14 +59,14 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
     async for batch in read_logs(PageSource(fetch, clock=clock), start_ms=start_ms, end_ms=end_ms):
         entries += batch.entries
     delivered_counts = Counter(gap.held)
-    new: list[LogLine] = []
+    new_lines: list[LogLine] = []
     for entry in entries:
         if isinstance(entry, LogLine) and gap.start_ns <= entry.timestamp_ns < gap.end_ns:
             if delivered_counts[entry]:
                 delivered_counts[entry] -= 1
             else:
-                new.append(entry)
-    known_lines = [*gap.held, *new]
+                new_lines.append(entry)
+    known_lines = [*gap.held, *new_lines]
     remaining_gaps = [
         gap_with_lines(
             max(entry.start_ns, gap.start_ns), min(entry.end_ns, gap.end_ns), entry.reason, known_lines
@@ -74,7 +74,7 @@ async def fill_gap(fetch: FetchPage, gap: LogGap, *, clock: Clock) -> tuple[LogE
         for entry in entries
         if isinstance(entry, LogGap) and entry.start_ns < gap.end_ns and entry.end_ns > gap.start_ns
     ]
-    return tuple(sorted([*new, *remaining_gaps], key=stamp_ns))
+    return tuple(sorted([*new_lines, *remaining_gaps], key=stamp_ns))
 
 
 class LogIncrements:
@@ -106,8 +106,8 @@ class LogIncrements:
             self._gaps |= gaps
             if lines:
                 newest_ms = max(newest_ms, lines[-1].timestamp_ns // NS_PER_MS)
-            new = self._deduplicator.new_lines(lines)
-            yield tuple(sorted([*new, *gaps], key=stamp_ns))
+            new_lines = self._deduplicator.new_lines(lines)
+            yield tuple(sorted([*new_lines, *gaps], key=stamp_ns))
         # If a node's clock is ahead, its lines must not settle ranges in which other nodes still log.
         self._settled_ms = max(self._settled_ms, min(newest_ms, now_ms) - LATENESS_MS)
         self._deduplicator.forget_before(self._settled_ms)

@@ -217,8 +217,8 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
     oldest_page_last_ns, newest_page_first_ns = oldest[-1].timestamp_ns, newest[0].timestamp_ns
     if newest_page_first_ns < oldest_page_last_ns:
         # The pages overlap: the oldest page has all lines before its last, the newest all after its first.
-        before = [line for line in oldest if line.timestamp_ns < oldest_page_last_ns]
-        return [*before, *(line for line in newest if line.timestamp_ns >= oldest_page_last_ns)]
+        earlier_lines = [line for line in oldest if line.timestamp_ns < oldest_page_last_ns]
+        return [*earlier_lines, *(line for line in newest if line.timestamp_ns >= oldest_page_last_ns)]
     if newest_page_first_ns > oldest_page_last_ns:
         return [*oldest, gap_with_lines(oldest_page_last_ns, newest_page_first_ns, TOO_MANY, oldest), *newest]
     tied_lines = [line for line in newest if line.timestamp_ns == newest_page_first_ns]
@@ -285,9 +285,12 @@ async def read_parts(
             for index in range(3):  # more parts at once are slower, not faster (measured)
                 item = parts[index] if index < len(parts) else None
                 if isinstance(item, tuple):
-                    part, *rest = _split_off(item, part_width_ms, newest_first=newest_first)
+                    part, *remaining = _split_off(item, part_width_ms, newest_first=newest_first)
                     reader = RangeReader(pages, *part, newest_first=newest_first)
-                    parts[index : index + 1] = [asyncio.create_task(_read_part(reader, max_pages)), *rest]
+                    parts[index : index + 1] = [
+                        asyncio.create_task(_read_part(reader, max_pages)),
+                        *remaining,
+                    ]
             task = parts.pop(0)
             assert isinstance(task, asyncio.Task)
             reader, batches = await task
@@ -314,7 +317,7 @@ async def _read_part(reader: RangeReader, max_pages: int) -> tuple[RangeReader, 
 
 
 def _split_off(window: Window, width_ms: int, *, newest_first: bool) -> list[Window]:
-    """Split off the part to read first, unless little would be left."""
+    """Split off the part to read first; return the window unsplit if less than half a part would remain."""
     start_ms, end_ms = window
     if end_ms - start_ms <= width_ms * 3 // 2:
         return [window]

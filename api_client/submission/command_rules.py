@@ -89,12 +89,12 @@ def simple_commands(text: str) -> Iterator[list[str]]:
 
 def _without_prefixes(words: Sequence[str]) -> list[str]:
     """Return a command's words without redirections, assignments and wrappers such as ``nohup``."""
-    plain = [
+    arguments = [
         word
-        for before, word in zip(["", *words], words, strict=False)
-        if word not in _REDIRECTIONS and before not in _REDIRECTIONS
+        for previous, word in zip(["", *words], words, strict=False)
+        if word not in _REDIRECTIONS and previous not in _REDIRECTIONS
     ]
-    return list(dropwhile(_is_prefix, plain))
+    return list(dropwhile(_is_prefix, arguments))
 
 
 def _is_prefix(word: str) -> bool:

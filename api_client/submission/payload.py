@@ -53,8 +53,8 @@ def apply_overrides(
     ``team`` is not applied here, because it must be looked up first. Raises ConfigurationError, which names
     the invalid override.
     """
-    changed = project.model_copy(deep=True)
-    return changed, tuple(_apply(changed.job, overrides))
+    changed_project = project.model_copy(deep=True)
+    return changed_project, tuple(_apply(changed_project.job, overrides))
 
 
 def _apply(job: TrainingJob, overrides: Overrides) -> Iterator[str]:

@@ -118,16 +118,18 @@ class Downloads:
         A glob is matched against the whole name (``checkpoint-40/*``), the name within the checkpoint
         (``tokenizer/*``), and the base name (``*.json``).
         """
-        listed = await list_files(self._checkpoints, project_id, job_id)
-        by_rank = any(file.node_rank for file in listed)
+        listed_files = await list_files(self._checkpoints, project_id, job_id)
+        by_rank = any(file.node_rank for file in listed_files)
         all_names: set[str] = set()
         if ROOT_CHECKPOINT in map(checkpoint_name_of, checkpoints or ()):
             all_names = {
                 checkpoint.checkpoint_id for checkpoint in await self._checkpoints.list(project_id, job_id)
             }
-        selected = select_files(listed, checkpoints, files, all_names)
+        selected = select_files(listed_files, checkpoints, files, all_names)
         plan = await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
-        absent = [name for name in checkpoints or () if not select_files(listed, [name], None, all_names)]
+        absent = [
+            name for name in checkpoints or () if not select_files(listed_files, [name], None, all_names)
+        ]
         return replace(plan, absent=tuple(dict.fromkeys(absent)))
 
     async def plan_files(
@@ -145,8 +147,8 @@ class Downloads:
         to find out.
         """
         if by_rank is None:
-            listed = await list_files(self._checkpoints, project_id, job_id)
-            by_rank = any(file.node_rank for file in listed)
+            listed_files = await list_files(self._checkpoints, project_id, job_id)
+            by_rank = any(file.node_rank for file in listed_files)
         selected = [to_planned_file(file) for file in files]
         return await asyncio.to_thread(make_plan, project_id, job_id, folder, selected, by_rank=by_rank)
 
@@ -280,7 +282,7 @@ class DownloadRun:
         elapsed_s = self.clock.monotonic() - began_s
         return DownloadReport(plan.folder, meter.files, plan.refused, meter.fetched_bytes, elapsed_s)
 
-    def listed(self, index: int) -> PlannedFile:
+    def listed_file(self, index: int) -> PlannedFile:
         """Return the file's entry in the newest listing."""
         return self._listed[self.plan.files[index].key]
 
@@ -344,15 +346,15 @@ class DownloadRun:
         path, meter = self.meter.files[index].path, self.meter
         meter.change(index, state=FileState.ACTIVE)
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            listed, keep_bytes = self.listed(index), True
-            identity = identity_line(listed, self.plan.job_id)
-            part = PartFile(path, self.plan.folder, identity, listed.size_bytes)
+            listed_file, keep_bytes = self.listed_file(index), True
+            identity = identity_line(listed_file, self.plan.job_id)
+            part = PartFile(path, self.plan.folder, identity, listed_file.size_bytes)
             try:
                 await asyncio.to_thread(part.open)
                 await self._receive_rest(index, part)
                 verified_by = await self._verify(index, part)
                 await asyncio.to_thread(
-                    self._finish, part, modified_epoch_s(self.listed(index).last_modified)
+                    self._finish, part, modified_epoch_s(self.listed_file(index).last_modified)
                 )
                 break
             except _ObjectChanged as error:
@@ -364,7 +366,7 @@ class DownloadRun:
                 # Shielded, so that the file is closed even if this task is cancelled.
                 await asyncio.shield(asyncio.to_thread(part.close, keep=keep_bytes))
                 meter.change(index, done_bytes=part.done_bytes)
-            await self.renew_url(listed)  # the object changed, so its URL and listing may be stale, too
+            await self.renew_url(listed_file)  # the object changed, so its URL and listing may be stale, too
         final_progress = {"size_bytes": part.done_bytes, "verified_by": verified_by, "note": ""}
         meter.change(index, state=FileState.DONE, **final_progress)
 
@@ -409,15 +411,15 @@ class DownloadRun:
         Raises the connection's error only if no byte has arrived; otherwise the caller requests the rest.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            listed = self.listed(index)
+            listed_file = self.listed_file(index)
             try:
-                await self._receive(index, part, listed.url)
+                await self._receive(index, part, listed_file.url)
                 return
             except UrlExpired:
                 if attempt == MAX_ATTEMPTS:
                     raise
             self.meter.change(index, note="URL expired; requesting a new one")
-            await self.renew_url(listed)
+            await self.renew_url(listed_file)
 
     async def _receive(self, index: int, part: PartFile, url: str) -> None:
         start = part.done_bytes

@@ -49,8 +49,8 @@ class ObjectUrl:
     @classmethod
     def parse(cls, text: str) -> ObjectUrl:
         """Parse a URL. Raises InvalidAnswer for anything but https, and plain http to this machine."""
-        site, parts = parse_url(text, source="a file URL", error=InvalidAnswer)
-        return cls(text, site, parts.path or "/", parts.query)
+        site, split_url = parse_url(text, source="a file URL", error=InvalidAnswer)
+        return cls(text, site, split_url.path or "/", split_url.query)
 
     def redirected(self, location: str) -> ObjectUrl:
         """Return the target of a redirect. Its host gets only the secrets in the new URL.

@@ -136,9 +136,9 @@ class PartFile:
         if version and self.version and version != self.version:
             return False
         self.size_bytes = size_bytes if self.size_bytes is None else self.size_bytes
-        before = (self.version, self.expected_digest)
+        old_values = (self.version, self.expected_digest)
         self.version, self.expected_digest = self.version or version, self.expected_digest or digest
-        if before != (self.version, self.expected_digest):
+        if old_values != (self.version, self.expected_digest):
             with self._while_open():
                 self._write_record()
         return True

@@ -239,8 +239,8 @@ class ProgressMeter:
         samples.append((now_s, self.fetched_bytes))
         while len(samples) > 2 and samples[1][0] <= now_s - 5.0:
             samples.popleft()
-        began_s, before = samples[0]
-        return (self.fetched_bytes - before) / (now_s - began_s) if now_s > began_s else 0.0
+        began_s, bytes_before = samples[0]
+        return (self.fetched_bytes - bytes_before) / (now_s - began_s) if now_s > began_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)

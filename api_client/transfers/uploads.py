@@ -252,8 +252,8 @@ def _check(credentials: BlobCredentials) -> None:
 
 async def _endpoint_of(credentials: BlobCredentials, network: Network) -> tuple[BaseUrl, str]:
     """Return the store's address and region. Raises ConfigurationError if the address is invalid."""
-    extra = credentials.creds.model_extra or {}
-    region, url = (str(extra.get(name) or "") for name in ("region_name", "endpoint_url"))
+    extra_fields = credentials.creds.model_extra or {}
+    region, url = (str(extra_fields.get(name) or "") for name in ("region_name", "endpoint_url"))
     region = region if _REGION.fullmatch(region) else ""
     if url:
         endpoint = parse_base_url(url, source="the endpoint of the upload credentials")

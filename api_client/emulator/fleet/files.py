@@ -290,11 +290,12 @@ def _cached_file(path: str, size_bytes: int, modified: str, file_type: str, perm
     )
 
 
-_DATA = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))
-_MODELS = TypeAdapter(dict[str, ModelShape]).validate_python(_DATA["models"])
-CACHES = TypeAdapter(dict[str, CacheTree]).validate_python(_DATA["caches"])
+_FILES_TOML = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))
+_MODEL_SHAPES = TypeAdapter(dict[str, ModelShape]).validate_python(_FILES_TOML["models"])
+CACHES = TypeAdapter(dict[str, CacheTree]).validate_python(_FILES_TOML["caches"])
 """Cache contents by project; a project that is not listed has no cache."""
 FAMILIES = {
-    name: Family(**fields | {"model": _MODELS[fields["model"]]}) for name, fields in _DATA["families"].items()
+    name: Family(**fields | {"model": _MODEL_SHAPES[fields["model"]]})
+    for name, fields in _FILES_TOML["families"].items()
 }
 """Checkpoint families written by the demo world's jobs."""

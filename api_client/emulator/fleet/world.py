@@ -72,16 +72,16 @@ def _with_inherited_fields(tables: Mapping[str, Any], fields: Mapping[str, Any])
     return {name: value for name, value in resolved.items() if name != "like"}
 
 
-def _parse_lines(data: Mapping[str, Any], groups: Mapping[str, Any]) -> list[Lines]:
+def _parse_lines(toml: Mapping[str, Any], groups: Mapping[str, Any]) -> list[Lines]:
     return [
-        _LINES_ADAPTER.validate_python(_with_inherited_fields(data["lines"], fields))
+        _LINES_ADAPTER.validate_python(_with_inherited_fields(toml["lines"], fields))
         for fields in groups.values()
     ]
 
 
-def _parse_scenario(data: Mapping[str, Any], name: str) -> Scenario:
-    fields = _with_inherited_fields(data["scenarios"], data["scenarios"][name])
-    trainer = _parse_lines(data, _with_inherited_fields(data["trainers"], fields.pop("log")))
+def _parse_scenario(toml: Mapping[str, Any], name: str) -> Scenario:
+    fields = _with_inherited_fields(toml["scenarios"], toml["scenarios"][name])
+    trainer = _parse_lines(toml, _with_inherited_fields(toml["trainers"], fields.pop("log")))
 
     def log(run: SimRun) -> Sequence[LineSource]:
         return [source for lines in trainer for source in lines(run)]
@@ -95,17 +95,17 @@ def _parse_scenario(data: Mapping[str, Any], name: str) -> Scenario:
         log=run_log,
         load=TypeAdapter(Load).validate_python(fields.pop("load", {})),
         saves=Saves(**saves) if saves else None,
-        incidents=tuple(_parse_lines(data, data["always"] | incidents)),
+        incidents=tuple(_parse_lines(toml, toml["always"] | incidents)),
         **fields,
     )
 
 
 def _demo_script() -> DemoScript:
-    data = tomllib.loads(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))
-    scenarios = {name: _parse_scenario(data, name) for name in data["scenarios"]}
-    jobs = (job | {"scenario": scenarios[job["scenario"]]} for job in data["jobs"])
+    toml = tomllib.loads(Path(__file__).with_name("demo.toml").read_text(encoding="utf-8"))
+    scenarios = {name: _parse_scenario(toml, name) for name in toml["scenarios"]}
+    jobs = (job | {"scenario": scenarios[job["scenario"]]} for job in toml["jobs"])
     return DemoScript(
-        projects=tuple(ProjectPlan(name, age_days) for name, age_days in data["projects"].items()),
+        projects=tuple(ProjectPlan(name, age_days) for name, age_days in toml["projects"].items()),
         plans=tuple(map(_PLAN_ADAPTER.validate_python, jobs)),
         caches=CACHES,
     )

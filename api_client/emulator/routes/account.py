@@ -235,9 +235,9 @@ def _billed_item(
     ]
     daily, day = [], start.replace(hour=0, minute=0, second=0, microsecond=0)
     while day < end:
-        first, last = max(start, day), min(end, day + timedelta(days=1))
+        day_start, day_end = max(start, day), min(end, day + timedelta(days=1))
         overlaps_s = (
-            (min(run_end, last) - max(run_start, first)).total_seconds() for run_start, run_end in runs
+            (min(run_end, day_end) - max(run_start, day_start)).total_seconds() for run_start, run_end in runs
         )
         if minutes := int(sum(max(0.0, overlap_s) for overlap_s in overlaps_s) // 60) * (job.node_count or 1):
             daily.append(DailyUsage(date=day.date(), subtotal=round(minutes * price, 4), minutes=minutes))

@@ -138,10 +138,13 @@ def render_config(
     environment: Sequence[EnvironmentVariable],
 ) -> dict[str, Any]:
     """Return the content of the deployment's config.yaml. It has the names of secrets, not their values."""
-    secrets, first = [variable for variable in environment if variable.is_secret_reference], checkpoints[0]
+    secrets, first_checkpoint = (
+        [variable for variable in environment if variable.is_secret_reference],
+        checkpoints[0],
+    )
     example: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello!"}]}
     endpoint = "/v1/chat/completions"
-    if kind_of(first) == "whisper":
+    if kind_of(first_checkpoint) == "whisper":
         example, endpoint = {"file": "speech.wav"}, "/v1/audio/transcriptions"
     resources: dict[str, Any] = {
         "cpu": str(machine.millicpu_limit // 1000),
@@ -153,7 +156,7 @@ def render_config(
     return {
         "model_name": model_name,
         "model_metadata": {
-            "example_model_input": {"model": first.checkpoint_id} | example,
+            "example_model_input": {"model": first_checkpoint.checkpoint_id} | example,
             "tags": ["openai-compatible"],
         },
         "base_image": {"image": "vllm/vllm-openai:v0.11.0"},
@@ -194,11 +197,11 @@ def start_command(
 
 
 def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
-    first = checkpoints[0]
-    if kind_of(first) != "lora":
-        return [_folder_of(first), "--served-model-name", first.checkpoint_id]
+    first_checkpoint = checkpoints[0]
+    if kind_of(first_checkpoint) != "lora":
+        return [_folder_of(first_checkpoint), "--served-model-name", first_checkpoint.checkpoint_id]
     return [
-        first.base_model or "",
+        first_checkpoint.base_model or "",
         "--enable-lora",
         "--max-lora-rank",
         str(rank_for(adapter_ranks(checkpoints)).default),

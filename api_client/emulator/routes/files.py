@@ -118,8 +118,8 @@ def file_response(request: Request, path: Path) -> Response:
 def entity_tag(identity: str, size_bytes: int, read: ReadBytes) -> str:
     if size_bytes <= SINGLE_PART_BYTES:
         return _md5(read(0, size_bytes))
-    parts = -(-size_bytes // SINGLE_PART_BYTES)
-    return f"{_md5(f'{identity}:{size_bytes}'.encode(errors='surrogateescape'))}-{parts}"
+    part_count = -(-size_bytes // SINGLE_PART_BYTES)
+    return f"{_md5(f'{identity}:{size_bytes}'.encode(errors='surrogateescape'))}-{part_count}"
 
 
 def _md5(content: bytes) -> str:
@@ -183,10 +183,10 @@ def _stored_file_response(request: Request, platform: Platform, file: StoredFile
     if file.generate is not None:
         identity = f"{file.relative_name}:{file.modified}"
         return bytes_response(request, identity, file.size_bytes, file.generate)
-    real = (file.path or platform.data_dir).resolve()
-    if not (real.is_file() and real.is_relative_to(platform.data_dir.resolve())):
-        raise FileNotFoundError(real)
-    return file_response(request, real)
+    real_path = (file.path or platform.data_dir).resolve()
+    if not (real_path.is_file() and real_path.is_relative_to(platform.data_dir.resolve())):
+        raise FileNotFoundError(real_path)
+    return file_response(request, real_path)
 
 
 def _file_name(request: Request) -> str | None:

@@ -292,10 +292,10 @@ class LocalBackend:
                 self._start_waiting_jobs()
 
     def _enter_status(self, job_id: str, outcome: Outcome) -> None:
-        changed = self._jobs[job_id].with_status(
+        changed_job = self._jobs[job_id].with_status(
             outcome.status, self._services.clock.now(), outcome.message, outcome.exit_code
         )
-        self._jobs.put(job_id, changed)
+        self._jobs.put(job_id, changed_job)
 
     def _with_sync_status(self, stored: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which is derived from the files on disk."""

@@ -233,8 +233,10 @@ def link_mounts(root: Path, mounts: Iterable[Mount]) -> Iterator[str]:
         if mount.path is None:
             continue
         # Relative and without "..", so that it is safe to join to another path.
-        parts = [part for part in PurePosixPath(mount.path).parts if part not in ("/", "..")]
-        link = root.joinpath(*parts) if parts else root / "root"
+        components = [
+            component for component in PurePosixPath(mount.path).parts if component not in ("/", "..")
+        ]
+        link = root.joinpath(*components) if components else root / "root"
         location = f"${MOUNTS_VARIABLE}{mount.path}"
         parents = link.relative_to(root).parents
         if os.path.lexists(link) or any((root / folder).is_symlink() for folder in parents):

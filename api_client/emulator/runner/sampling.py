@@ -156,10 +156,10 @@ class SampledNode:
 
 
 def sample_until(
-    ended: Event, nodes: Sequence[SampledNode], store: MetricStore, clock: Clock, gpus: Gpus
+    stop_event: Event, nodes: Sequence[SampledNode], store: MetricStore, clock: Clock, gpus: Gpus
 ) -> None:
     """Store a sample of each node every second."""
-    while not ended.wait(SAMPLE_INTERVAL_S):
+    while not stop_event.wait(SAMPLE_INTERVAL_S):
         try:
             store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):

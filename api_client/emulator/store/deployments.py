@@ -98,9 +98,9 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
         ),
     ]
     served_name = config["model_metadata"]["example_model_input"]["model"]
-    last = ("INFO", f"Deployment is active; requests name the model: {served_name}")
+    last_line = ("INFO", f"Deployment is active; requests name the model: {served_name}")
     if deployment.fails:
-        last = ("ERROR", f"RuntimeError: Failed to infer device type: {machine} has no GPU")
+        last_line = ("ERROR", f"RuntimeError: Failed to infer device type: {machine} has no GPU")
     return {
         "BUILDING": [("INFO", text) for text in building],
         "DEPLOYING": [("INFO", text) for text in deploying],
@@ -108,7 +108,7 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
             *(("WARNING", text) for text in deployment.warnings),
             ("INFO", f"Starting: {server['start_command']}"),
         ],
-        "ACTIVE": [last],
+        "ACTIVE": [last_line],
     }
 
 

@@ -39,8 +39,8 @@ class SecretStore:
     def upsert(self, team: Team, name: str, value: str, now: datetime) -> Secret:
         path = self._path(team.id, name)
         write_private(path, value.encode())
-        existing = self._names.get(path.name)
-        return existing or self._names.put(
+        existing_secret = self._names.get(path.name)
+        return existing_secret or self._names.put(
             path.name, Secret(id=new_id(), name=name, created_at=now, team_name=team.name)
         )
 
@@ -199,8 +199,8 @@ class StoredJob:
             event_message=message,
             exit_code=exit_code,
         )
-        changed = self.with_changes(changed_at, current_status=status, error_message=message)
-        return replace(changed, events=(*self.events, event))
+        changed_job = self.with_changes(changed_at, current_status=status, error_message=message)
+        return replace(changed_job, events=(*self.events, event))
 
 
 class Stores:

@@ -73,8 +73,8 @@ def only_instance(module: ModuleType, kind: type) -> Any:
         return vars(module)[names[0]]
     if not names:
         raise ConfigFailure(f"it defines no {kind.__name__}; assign one to a name at the top level")
-    listed = ", ".join(sorted(names))
-    raise ConfigFailure(f"it defines {len(names)} {kind.__name__} objects: {listed}; define only one")
+    names_text = ", ".join(sorted(names))
+    raise ConfigFailure(f"it defines {len(names)} {kind.__name__} objects: {names_text}; define only one")
 
 
 def raise_on_push(*_args: object, **_options: object) -> None:
