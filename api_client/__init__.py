@@ -53,7 +53,7 @@ _MODULES = (
     "errors", "clock", "events", "remotes", "http.retry", "client", "models.logs", "submission.payload",
     "submission.archive", "submission.config_file", "submission.submitting", "programmatic",
 )  # fmt: skip
-"""Modules that define the public names, the light ones first."""
+"""Modules that define the public names; modules that import fast come first."""
 
 __all__ = [
     "AnswerTooLarge",

@@ -1,4 +1,4 @@
-"""Parse server addresses, and check those that a server names: presigned URLs, object stores, SSH proxies.
+"""Parse server addresses, and check addresses that servers name: presigned URLs, stores, SSH proxies.
 
 A remote server must not be able to direct us to services of this machine or its network, which trust local
 clients. The check applies to the IP address that is connected to: names are resolved here, and the connection
@@ -54,7 +54,7 @@ def _network_kind(text: str) -> str:
 
 
 def _is_own_address(address: str) -> bool:
-    """Return True if the IP address is one of this machine's.
+    """Return True if the IP address belongs to this machine.
 
     Connecting a UDP socket sends no packet: it only selects a route.
     """
@@ -171,8 +171,8 @@ class BaseUrl:
 def parse_base_url(text: str, *, source: str) -> BaseUrl:
     """Parse a base URL; ``source`` names the setting (a variable, a section of a file) in errors.
 
-    Raises ConfigurationError for anything but a plain http or https URL, and for http to any machine other
-    than this one, which would send the key unencrypted.
+    Raises ConfigurationError if the text is not a plain http or https URL, and for http to another machine,
+    which would send the key unencrypted.
     """
     url, split_url = parse_url(text.strip(), source=source, error=ConfigurationError)
     if split_url.query or split_url.fragment:
@@ -183,8 +183,8 @@ def parse_base_url(text: str, *, source: str) -> BaseUrl:
 def parse_url(text: str, *, source: str, error: type[ApiClientError]) -> tuple[BaseUrl, SplitResult]:
     """Parse a URL; return its server and its parts. ``source`` names the setting in errors.
 
-    Raises ``error`` for anything but https (plain http only to this machine), for an invalid host or port,
-    for characters that are invalid in a URL, and for credentials, which would be sent to the server.
+    Raises ``error`` for schemes other than https (plain http only to this machine), for an invalid host or
+    port, for characters that are invalid in a URL, and for credentials, which would be sent to the server.
     """
     is_readable = text.isascii() and text.isprintable() and " " not in text and "\\" not in text
     try:

@@ -101,7 +101,8 @@ def stored_weight_bytes(
 ) -> int | None:
     """Return the size of a full model's weight files; None if unknown, as for a LoRA's base model.
 
-    If the same weights are stored in several formats, only safetensors count, because only those are served.
+    If the same weights are stored in several formats, only safetensors count, because only safetensors are
+    served.
     """
     if files is None or len(checkpoints) != 1 or kind_of(checkpoints[0]) == "lora":
         return None
@@ -121,7 +122,7 @@ def stored_weight_bytes(
 
 
 def verdict(checkpoint_id: str, files: Iterable[CheckpointFile]) -> FileVerdict:
-    """Classify a checkpoint by its files; ``files`` may include those of other checkpoints.
+    """Classify a checkpoint by its files; ``files`` may include files of other checkpoints.
 
     Weights count only directly in the checkpoint's folder, from where they are served. Unknown file names are
     unclear.
@@ -174,7 +175,7 @@ def find_checkpoint(checkpoints: Iterable[Checkpoint], job_id: str, name: str) -
 def why_not_deployable(checkpoint: Checkpoint, files: Iterable[CheckpointFile] | None = None) -> str:
     """Explain why this checkpoint cannot be deployed; empty if it can.
 
-    ``files`` (possibly those of the whole job) reveal shards and trainer states that the server reports as
+    ``files`` (possibly of the whole job) reveal shards and trainer states that the server reports as
     weights; without them, the server's report is trusted.
     """
     if kind_of(checkpoint) == "other":
@@ -374,7 +375,7 @@ def _largest_rank(values: Iterable[object]) -> int | None:
 
 
 def _parse_rank(value: object) -> int | None:
-    """Parse a rank as JSON may write it: 16 or 16.0; None for anything else."""
+    """Parse a rank as JSON may write it: 16 or 16.0; None for other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and value > 0 else None

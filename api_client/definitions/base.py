@@ -100,7 +100,7 @@ def members_only(enumeration: type[Enum]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def check_method(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
+def check_auth_fields(definition: BaseModel, method: TextEnum, fields: Mapping[Any, tuple[str, ...]]) -> None:
     """Raise ValueError unless exactly the fields of the authentication method ``method`` are set."""
     required = fields[method]
     missing = [name for name in required if not getattr(definition, name)]

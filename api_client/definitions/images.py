@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from api_client.definitions.base import StrictDefinition, TextEnum, check_method, members_only
+from api_client.definitions.base import StrictDefinition, TextEnum, check_auth_fields, members_only
 
 
 class SecretReference(StrictDefinition):
@@ -111,7 +111,7 @@ class DockerAuth(StrictDefinition):
 
     @model_validator(mode="after")
     def _check_fields(self) -> DockerAuth:
-        check_method(self, self.auth_method, _FIELDS_BY_METHOD)
+        check_auth_fields(self, self.auth_method, _FIELDS_BY_METHOD)
         return self
 
 

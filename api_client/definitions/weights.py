@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints, field_validator, model_validator
 
-from api_client.definitions.base import OpenDefinition, TextEnum, check_method
+from api_client.definitions.base import OpenDefinition, TextEnum, check_auth_fields
 
 _NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
 
@@ -62,7 +62,7 @@ class WeightsAuth(OpenDefinition):
 
     @model_validator(mode="after")
     def _check_fields(self) -> WeightsAuth:
-        check_method(self, self.auth_method, _FIELDS_BY_METHOD)
+        check_auth_fields(self, self.auth_method, _FIELDS_BY_METHOD)
         return self
 
 

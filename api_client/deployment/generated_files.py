@@ -55,7 +55,7 @@ def calls(remote: Remote, result: DeploymentResult, checkpoints: Sequence[Checkp
 def calls_of(
     remote: Remote, model_id: str, deployment_id: str, checkpoint_name: str, *, is_whisper: bool = False
 ) -> Calls:
-    """Return example calls for a deployment's checkpoint, which requests select as ``model``."""
+    """Return example calls of a deployment; ``checkpoint_name`` is the ``model`` in requests."""
     # The emulator serves no model, so show the production host.
     host = "api.baseten.co" if serves_nothing(remote) else _api_address(remote).netloc
     url = f"https://model-{model_id}.{host}/deployment/{deployment_id}/sync/v1"  # OpenAI-compatible

@@ -1,4 +1,4 @@
-"""Check a deployment config before it is sent, including LoRA ranks, which nothing else checks."""
+"""Check a deployment config before it is sent, including LoRA ranks, unlike the official client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def validate(
     instances: Iterable[InstanceType] | None = None,
     secret_names: Iterable[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all problems with deploying ``config``, most severe first; an error means that it cannot work.
+    """Return all problems with deploying ``config``, most severe first; errors prevent the deployment.
 
     ``checkpoints`` are the checkpoints of the config's jobs, as the server lists them. Optional data is
     checked if given. Sends no request.

@@ -82,7 +82,8 @@ class EmulatorAddress:
 class DataFolder:
     """An open, locked data folder.
 
-    Opening raises ``EmulatorStartError`` if another emulator uses the folder, or if it has files of others.
+    Opening raises ``EmulatorStartError`` if another emulator uses the folder, or if it has files of other
+    programs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -159,7 +160,7 @@ class DataFolder:
 
 
 def running_address(path: Path) -> EmulatorAddress | None:
-    """Return the address of the emulator running on that folder, or None if there is none."""
+    """Return the address of the emulator that is running on the folder, or None if none is running."""
     try:
         lock = os.open(path / LOCK_NAME, os.O_RDWR)
     except OSError:

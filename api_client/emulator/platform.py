@@ -74,7 +74,7 @@ class Platform:
         return self.clock.now().timestamp()
 
     def jobs(self) -> list[TrainingJob]:
-        """Return the jobs of all backends, newest first, except those whose project was deleted."""
+        """Return the jobs of all backends, newest first, except jobs of deleted projects."""
         projects = {project.id for project in self.stores.projects.all()}
         jobs = [job for backend in self.backends for job in backend.jobs() if job.project_id in projects]
         return sorted(jobs, key=lambda job: (job.created_at or UNKNOWN_TIME, job.id), reverse=True)
@@ -150,7 +150,7 @@ class Platform:
         return job
 
     async def stop_job(self, project_id: str, job_id: str) -> TrainingJob:
-        """Stop a job; return a finished one unchanged."""
+        """Stop a job; return a finished job unchanged."""
         job = self.job(project_id, job_id)
         return job if is_finished(job.current_status) else await self.backend_of(job_id).stop(job_id)
 

@@ -1,4 +1,4 @@
-"""Run an emulator in a child process that never outlives its parent, or a shared one in the background.
+"""Run an emulator in a child process that never outlives its parent, or as a shared background process.
 
 ``EmulatorChild`` is for the demo. ``ensure_running`` starts the background emulator unless it runs already,
 and ``stop_running`` stops it.
@@ -151,7 +151,7 @@ def child_environment() -> dict[str, str]:
 
 
 def ensure_running(data_dir: Path) -> EmulatorAddress:
-    """Return the address of the emulator on that folder, starting one without a demo if necessary.
+    """Return the address of the emulator on that folder, starting an emulator without a demo if necessary.
 
     Raises EmulatorFailed with the emulator's stderr text.
     """

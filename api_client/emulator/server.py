@@ -78,7 +78,7 @@ def create_world(
 ) -> Platform:
     """Create the world of this kind from the data folder.
 
-    ``speed`` applies to the simulated jobs; ``script`` replaces those of the demo world.
+    ``speed`` applies to the simulated jobs; ``script`` replaces the jobs of the demo world.
     """
     stores = Stores(database, data_dir)
     team = stores.teams.ensure("Research", clock.now())
@@ -104,7 +104,7 @@ def create_world(
 class EmulatorOptions:
     """Options of the server.
 
-    ``port`` None means the default port, 0 any free one. ``lifeline_fd`` is the read end of a pipe whose
+    ``port`` None means the default port, 0 any free port. ``lifeline_fd`` is the read end of a pipe whose
     write end only the parent holds: when it closes, however the parent ended, the emulator ends.
     ``ephemeral`` deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs;
     ``script`` replaces the jobs of the demo world.

@@ -82,7 +82,7 @@ def read_json(content: bytes, max_values: int = LARGE_LIMIT.values) -> Any:
     _check_value_count(content, max_values)
     try:
         value = json.loads(content.decode("utf-8-sig", errors="replace"), strict=False)
-        return _scrub(value, 0)
+        return _replace_surrogates(value, 0)
     except RecursionError:
         reason = "nested too deeply"
     except ValueError as error:
@@ -101,20 +101,23 @@ def describe(error: ValidationError, document: str) -> str:
     return f"{location or document}: {first_error['msg']}"
 
 
-def _scrub(value: Any, depth: int) -> Any:
+def _replace_surrogates(value: Any, depth: int) -> Any:
     """Replace lone surrogates with U+FFFD. Raises RecursionError beyond ``MAX_DEPTH``."""
     if depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
-        return _scrub_text(value)
+        return _replace_surrogates_in_text(value)
     if isinstance(value, list):
-        return [_scrub(item, depth + 1) for item in value]
+        return [_replace_surrogates(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {_scrub_text(name): _scrub(item, depth + 1) for name, item in value.items()}
+        return {
+            _replace_surrogates_in_text(name): _replace_surrogates(item, depth + 1)
+            for name, item in value.items()
+        }
     return value
 
 
-def _scrub_text(text: str) -> str:
+def _replace_surrogates_in_text(text: str) -> str:
     # Encoding as UTF-16 joins surrogate pairs that arrived as two escapes and lets lone ones be replaced.
     if text.isascii():
         return text

@@ -87,8 +87,8 @@ class RetryPolicy:
         return min(self.cap_s, self.base_s * _backoff_factor(attempt))
 
 
-JITTER = Random()
-"""Spreads the retries of many clients that failed at the same moment."""
+JITTER_RANDOM = Random()
+"""Random generator that spreads the retries of clients that failed at the same moment."""
 
 ONE_ATTEMPT = RetryPolicy(max_attempts=1)  # for callers that have their own retry logic
 ENDLESS = RetryPolicy(max_attempts=None, cap_s=3.0, min_s=0.5, max_invalid_responses=6)

@@ -20,7 +20,7 @@ from api_client.events import RequestEvent, RequestListener
 from api_client.http import failures
 from api_client.http.decoding import LARGE_LIMIT, USUAL_LIMIT, NotDecodable, ResponseLimit, decode
 from api_client.http.failures import RequestLine
-from api_client.http.retry import JITTER, RetryPolicy, http_date, retrying
+from api_client.http.retry import JITTER_RANDOM, RetryPolicy, http_date, retrying
 from api_client.remotes import Remote, check_key
 from api_client.routes import Adapter, Route, Site
 
@@ -147,7 +147,7 @@ class Transport:
                 may_repeat=lambda error: (
                     not call.is_over and (is_repeatable or not call.arrived or isinstance(error, RateLimited))
                 ),
-                random=JITTER,
+                random=JITTER_RANDOM,
                 on_wait=lambda error, delay_s: self._emit_event("waiting", call, error, delay_s=delay_s),
             )
         except RequestError as error:

@@ -41,7 +41,7 @@ class UnpackingTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Body(response.stream, encoding, request.extensions[MAX_BYTES]),
+            stream=_DecompressedBody(response.stream, encoding, request.extensions[MAX_BYTES]),
             extensions=response.extensions,
         )
 
@@ -49,7 +49,7 @@ class UnpackingTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Body(httpx.AsyncByteStream):
+class _DecompressedBody(httpx.AsyncByteStream):
     def __init__(self, compressed: httpx.AsyncByteStream, encoding: str, max_bytes: int) -> None:
         self._compressed = compressed
         self._encoding = encoding

@@ -137,7 +137,7 @@ class BilledItem(ApiModel):
 
 
 class TrainingUsage(ApiModel):
-    """The bill of training; ``subtotal`` has the ``credits_used`` deducted."""
+    """The bill of training; ``subtotal`` is the amount after deducting ``credits_used``."""
 
     subtotal: Usd = 0.0
     credits_used: Usd = 0.0

@@ -64,7 +64,7 @@ class RecordedBlock:
     member: str = ""
     deflated: bytes = b""
     newest_before_ns: int = 0
-    """Newest time in the blocks before this one."""
+    """Newest time in the blocks before this block."""
 
 
 class Blocks:

@@ -119,20 +119,20 @@ class RecordedLog:
     def _read_block(self, number: int) -> list[RecordedLine]:
         block = self.blocks.items[number]
         arrived_ns, time_ns = block.newest_before_ns, max(block.first_ns, 0)
-        whole_block = (block.first_ns, block.last_ns + 1)
+        block_range = (block.first_ns, block.last_ns + 1)
         try:
             values = self.blocks.values(block)
         except DamagedMember:
             return [
                 RecordedLine(
-                    max(arrived_ns, time_ns), LogGap(*whole_block, "this part of the recording is damaged")
+                    max(arrived_ns, time_ns), LogGap(*block_range, "this part of the recording is damaged")
                 )
             ]
         lines = []
         for value in values:
             entry = _to_entry(value, time_ns)
             if not block.first_ns <= stamp_ns(entry) <= block.last_ns:
-                entry = LogGap(*whole_block, "this part of the recording has lines of another time")
+                entry = LogGap(*block_range, "this part of the recording has lines of another time")
             time_ns = stamp_ns(entry)
             arrived_ns = max(arrived_ns, time_ns)
             lines.append(RecordedLine(arrived_ns, entry))

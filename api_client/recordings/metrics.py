@@ -31,7 +31,7 @@ MAX_NODES, MAX_GPUS, MAX_SAMPLES = 1_024, 64, 500_000
 
 A response must fit one sample of each series of each node, or no step would be long enough.
 """
-CACHE = "\0"
+CACHE_KEY = "\0"
 """Key of the project's cache, in place of a node's id."""
 
 
@@ -51,12 +51,12 @@ class RecordedMetrics:
     ) -> JobMetrics:
         """Return the samples ``start_ns <= t <= end_ns``, at most one per ``step_s`` seconds.
 
-        If there would be more than ``MAX_SAMPLES``, the step is doubled. If there are too many nodes or GPUs,
-        the first are returned.
+        If there would be more than ``MAX_SAMPLES``, the step is doubled. Of too many nodes or GPUs, only the
+        first are returned.
         """
         while (samples_by_node := self._samples_by_node(start_ns, end_ns, step_s * NS_PER_S)) is None:
             step_s *= 2
-        cache = samples_by_node.pop(CACHE, None)
+        cache = samples_by_node.pop(CACHE_KEY, None)
         leader = samples_by_node.get("") or next(iter(samples_by_node.values()), {})
         return JobMetrics.model_construct(
             **dict(node_of(leader)),
@@ -108,7 +108,7 @@ class RecordedMetrics:
 def _node_of(row: Mapping[str, Any]) -> str:
     """Return the node id of a row; empty for samples that name no node."""
     node_id = row.get("node_id")
-    return CACHE if "cache" in row else node_id if isinstance(node_id, str) else ""
+    return CACHE_KEY if "cache" in row else node_id if isinstance(node_id, str) else ""
 
 
 def _series_values(row: Mapping[str, Any]) -> Iterator[tuple[SeriesPath, float]]:

@@ -28,7 +28,7 @@ class Playback(SystemClock):
         self.begin = begin
         self.end = max(begin, end)
         self._monotonic = elapsed
-        self._time = self._clamp(self.end if at is None else at)
+        self._time_at_start = self._clamp(self.end if at is None else at)
         self._started_s: float | None = None
         """Monotonic time at which the clock was started; None while it is paused."""
         self._speed = speed
@@ -36,10 +36,10 @@ class Playback(SystemClock):
     def now(self) -> datetime:
         """Return the current time within the run."""
         if self._started_s is None:
-            return self._time
+            return self._time_at_start
         elapsed_s = (self._monotonic() - self._started_s) * self._speed
-        remaining_s = (self.end - self._time).total_seconds()
-        return self.end if elapsed_s >= remaining_s else self._time + timedelta(seconds=elapsed_s)
+        remaining_s = (self.end - self._time_at_start).total_seconds()
+        return self.end if elapsed_s >= remaining_s else self._time_at_start + timedelta(seconds=elapsed_s)
 
     @property
     def speed(self) -> float:
@@ -65,11 +65,11 @@ class Playback(SystemClock):
 
     def pause(self) -> None:
         """Stop the clock at its current time."""
-        self._time, self._started_s = self.now(), None
+        self._time_at_start, self._started_s = self.now(), None
 
     def seek(self, moment: datetime) -> None:
-        """Set the time, limited to the run; keeps playing if it was playing."""
-        self._time = self._clamp(moment)
+        """Set the time, limited to the run; a running clock keeps running."""
+        self._time_at_start = self._clamp(moment)
         if self._started_s is not None:
             self._started_s = self._monotonic()
 

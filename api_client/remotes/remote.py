@@ -26,7 +26,7 @@ from api_client.words import READ_ONLY_OPTION, command_line
 class OAuthTokens:
     """Access and refresh token.
 
-    Without ``expires_at``, they are renewed after the server has rejected the access token.
+    Without ``expires_at``, the tokens are renewed after the server has rejected the access token.
     """
 
     access: SecretText
@@ -107,7 +107,7 @@ class OAuthLogin:
         self._replaced_tokens: list[str] = []
 
     def secrets(self) -> list[str]:
-        """Return all tokens that must never be shown, newest first, including replaced ones."""
+        """Return all tokens that must never be shown, newest first, including replaced tokens."""
         refresh = [self.tokens.refresh.get_secret_value()] if self.tokens.refresh else []
         return [self.tokens.access.get_secret_value(), *refresh, *self._replaced_tokens]
 

@@ -53,7 +53,7 @@ class Account(Resource):
     async def usage_summary(self, start: datetime, end: datetime) -> UsageSummary:
         """Return the bill from ``start`` to ``end``: at most 31 days, none before 2026.
 
-        Organization admins only; others get Unauthorized.
+        Organization admins only; other users get Unauthorized.
         """
         query = {"start_date": utc_text(start), "end_date": utc_text(end)}
         return await self._transport.request(routes.BILL, query=query)

@@ -133,7 +133,7 @@ class Jobs(Resource):
         return await self._transport.request(routes.JOB_CODE, project_id, job_id)
 
     async def queue_context(self, job_id: str) -> QueueContext:
-        """Return why a job waits, and its history. Organization admins only; others get Unauthorized."""
+        """Return why a job waits, and its history. Organization admins only; other users get Unauthorized."""
         return await self._transport.request(routes.JOB_QUEUE, job_id)
 
     def watch(self, project_id: str, job_id: str, *, interval_s: float = 5.0) -> AsyncIterator[TrainingJob]:

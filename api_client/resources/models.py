@@ -49,7 +49,7 @@ class Models(Resource):
         return await self._transport.request(routes.DEPLOYMENT_CONFIG, model_id, deployment_id)
 
     async def promote(self, model_id: str, deployment_id: str) -> Deployment:
-        """Make a deployment its model's production deployment; by default the previous one scales down."""
+        """Make a deployment the production deployment; by default, scale down the previous deployment."""
         return await self._transport.request(routes.PROMOTE, model_id, deployment_id, body={})
 
     async def activate(self, model_id: str, deployment_id: str) -> Activation:

@@ -12,7 +12,7 @@ LINE_BYTES = 100  # estimated size of a record in a response, without its messag
 
 
 class LineDeduplicator:
-    """Returns only those lines of repeated reads that were not delivered before.
+    """Returns only the lines of repeated reads that were not delivered before.
 
     Lines may be identical, so each millisecond is a multiset of the lines' 64-bit hashes: 8 bytes per line,
     compared only within a millisecond. Each multiset is one ``bytes`` object, which the garbage collector

@@ -55,7 +55,7 @@ class _Read:
 
     reader: RangeReader
     began_s: float
-    """Monotonic time."""
+    """Monotonic time of the beginning."""
 
     server_ns: int | None
     """Lower bound of the server's time."""
@@ -119,10 +119,10 @@ class Follower:
         """Yield batches, and finally the end with the finished job.
 
         Yields batches of the history (``caught_up`` false), an empty batch at the live edge, then batches
-        as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order, except those of a
+        as lines arrive, and one LogEnd. Lines that are not ``late`` come in time order, except lines of a
         history that is read ``newest_first``: if that takes long, new lines come in between. Transient
         errors are retried indefinitely; raises the other RequestErrors (Unauthorized, NotFound if the job
-        was deleted, …), and those of the first request.
+        was deleted, …), and all errors of the first request.
         """
         await self._prepare()
         async with aclosing(self._read_history()) as batches:

@@ -22,7 +22,8 @@ FetchMetrics = Callable[..., Awaitable[JobMetrics]]
 OVERLAP_S = 120.0
 """Increments start this long before the newest known sample, because samples may arrive late.
 
-Only one increment in ``FULL_OVERLAP_INTERVAL_S`` seconds has this overlap; the others have a shorter overlap.
+Only one increment in ``FULL_OVERLAP_INTERVAL_S`` seconds has this overlap; other increments have a shorter
+overlap.
 """
 
 FULL_OVERLAP_INTERVAL_S = 40.0  # not more often: with 64 nodes, the whole overlap takes megabytes
@@ -155,7 +156,7 @@ class _Overlap:
     def next_start_ms(self, start_ms: int, *, is_last: bool) -> int:
         """Return the start of the next increment in epoch milliseconds; ``start_ms`` before the first sample.
 
-        The last increment has the whole overlap, because no later one can find late samples.
+        The last increment has the whole overlap, because no later increment can find late samples.
         """
         if self._newest_s is None:
             return start_ms

@@ -31,7 +31,7 @@ class RangeReader:
     Each batch is ascending; batches go forward in time, or backward if ``newest_first``. The ranges in
     ``skip`` (ascending, in ms) are left out. With ``is_poll``, a page is assumed to be complete if an earlier
     page of at least its size was complete; if the page was truncated after all, later polls find the missing
-    lines. If the server fails on a time range but not on others, the range is split until its parts are
+    lines. If the server fails on a time range but not on other ranges, the range is split until its parts are
     small; each part that still fails becomes a LogGap.
     """
 
@@ -239,7 +239,7 @@ def merge_pages(oldest: list[LogLine], newest: list[LogLine], end_ns: int) -> li
 
 
 def windows(start_ms: int, end_ms: int, skip: Iterable[Window] = ()) -> list[Window]:
-    """Split a range into ascending ranges that the API accepts, without those in ``skip`` (ascending)."""
+    """Split a range into ascending ranges that the API accepts; leave out the ascending ranges ``skip``."""
     ranges = []
     for skip_start, skip_end in [*skip, (end_ms, end_ms)]:
         stop = min(skip_start, end_ms)

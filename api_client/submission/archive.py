@@ -183,17 +183,17 @@ class FolderScan:
         """Scan a folder; ``prefix`` is its name in the archive with a trailing slash, or empty."""
         queue = [_Folder(str(folder), prefix, frozenset({os.path.realpath(folder)}))]
         while queue:
-            current = queue.pop()
-            for entry in self._entries(current):
-                name = current.prefix + entry.name
-                if not current.prefix and entry.name in self._layout.excluded:
+            current_folder = queue.pop()
+            for entry in self._entries(current_folder):
+                name = current_folder.prefix + entry.name
+                if not current_folder.prefix and entry.name in self._layout.excluded:
                     self._drop(name + "/" * entry.is_dir(), "excluded by exclude_dirs")
                 elif entry.is_symlink():
-                    self._add_link(entry, name, current, queue)
+                    self._add_link(entry, name, current_folder, queue)
                 elif entry.is_dir():
                     if self.is_included(name, is_folder=True):
                         real_path = os.path.realpath(entry.path)
-                        queue.append(_Folder(entry.path, name + "/", current.ancestors | {real_path}))
+                        queue.append(_Folder(entry.path, name + "/", current_folder.ancestors | {real_path}))
                 elif self.is_included(name, is_folder=False):
                     self._add_file(Path(entry.path), name, entry.stat())
 
@@ -231,7 +231,9 @@ class FolderScan:
             self._drop(prefix, "empty folder (archives contain only files)")
         return entries
 
-    def _add_link(self, entry: os.DirEntry[str], name: str, current: _Folder, queue: list[_Folder]) -> None:
+    def _add_link(
+        self, entry: os.DirEntry[str], name: str, current_folder: _Folder, queue: list[_Folder]
+    ) -> None:
         """Follow a link in a workspace; otherwise, archive the link if its target is a file in the folder."""
         try:
             is_folder, status = entry.is_dir(), entry.stat()
@@ -246,10 +248,10 @@ class FolderScan:
         if self._layout.follows_links:
             if not is_folder:
                 self._add_file(Path(real_path), name, status)
-            elif real_path in current.ancestors:
+            elif real_path in current_folder.ancestors:
                 self._drop(name, "a link to a folder that contains it", warns=True)
             else:
-                queue.append(_Folder(entry.path, name + "/", current.ancestors | {real_path}))
+                queue.append(_Folder(entry.path, name + "/", current_folder.ancestors | {real_path}))
         elif is_folder:
             self._drop(name, "a link to a folder, which is not followed", warns=True)
         elif not stat.S_ISREG(status.st_mode):

@@ -110,7 +110,7 @@ def _enum_member(enumeration: type[EnumT], override_name: str, value: str | None
 
 
 def project_payload(project: TrainingProject) -> dict[str, Any]:
-    """Build the body's ``training_project``: its name, and its team if it has one."""
+    """Build the body's ``training_project``: the project's name, and its team, if any."""
     return project.model_dump(mode="json", exclude_none=True)
 
 

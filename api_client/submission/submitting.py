@@ -182,7 +182,7 @@ class TeamChoice:
 async def choose_team(client: SubmissionClient, *, project_name: str, wanted: str | None) -> TeamChoice:
     """Find the team with the id or name ``wanted``; if that is None, the team that already has the project.
 
-    Raises ConfigurationError if there is no such team, or if several have a project of that name;
+    Raises ConfigurationError if there is no such team, or if several teams have a project of that name;
     RequestError.
     """
     try:

@@ -1,6 +1,6 @@
 """Workstations: jobs that only provide SSH access, as the official CLI creates them.
 
-The values are those of ``truss train workstation`` 0.18.36, verified against its recorded requests.
+The values are the same as in ``truss train workstation`` 0.18.36, verified against its recorded requests.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from api_client.archives import MAX_BYTES, BadArchive, Unpacker
 from api_client.clock import Clock
 from api_client.errors import InvalidAnswer, NotFound, RequestError, Unreachable, UrlExpired
 from api_client.files import TEMPORARY_PREFIX
-from api_client.http.retry import JITTER, RetryPolicy, retrying
+from api_client.http.retry import JITTER_RANDOM, RetryPolicy, retrying
 from api_client.models import CheckpointFile
 from api_client.models.checkpoints import ROOT_CHECKPOINT
 from api_client.resources.checkpoints import Checkpoints
@@ -193,8 +193,8 @@ class Downloads:
     ) -> DownloadReport:
         """Fetch the files of the plan. If cancelled, partial files stay, and the next run resumes them.
 
-        A failed file is part of the report and does not stop the others. Raises NoRoom, before or during the
-        run.
+        A failed file is part of the report and does not stop the other downloads. Raises NoRoom, before or
+        during the run.
         """
         # A run that was killed before unpacking may have left its hidden archive; overwrite that archive.
         existing = Existing.OVERWRITE if plan.unpack_to else existing
@@ -399,7 +399,7 @@ class DownloadRun:
                 partial(self._request, index, part),
                 self.retry,
                 sleep=self.clock.sleep,
-                random=JITTER,
+                random=JITTER_RANDOM,
                 on_wait=lambda error, delay_s: self.meter.change(
                     index, note=f"{error}; {retrying_words(delay_s)}"
                 ),
@@ -475,4 +475,4 @@ class DownloadRun:
 
 
 class _ObjectChanged(Exception):
-    """The object is not the one whose first bytes are in the part file, or its bytes are damaged."""
+    """The object has changed since its first bytes were stored in the part file, or its bytes are damaged."""

@@ -101,7 +101,7 @@ class Network:
         return self._pools[pool_key]
 
     async def proxy_for(self, site: BaseUrl) -> httpx.Proxy | None:
-        """Return the environment's proxy for the site; None if there is none.
+        """Return the environment's proxy for the site; None without a proxy.
 
         The addresses of a proxied site are checked, too, if its host can be resolved here.
         """

@@ -30,7 +30,7 @@ from api_client.errors import (
 )
 from api_client.http.connection import CONNECT_TIMEOUT_S, user_agent
 from api_client.http.failures import RequestLine, clean, from_exception
-from api_client.http.retry import JITTER, RetryPolicy, parse_retry_after, retrying
+from api_client.http.retry import JITTER_RANDOM, RetryPolicy, parse_retry_after, retrying
 from api_client.transfers.network import CONNECTION_ERRORS, Network
 
 READ_TIMEOUT_S = 30.0  # maximum time without data, after which the connection counts as broken
@@ -48,7 +48,7 @@ class ObjectUrl:
 
     @classmethod
     def parse(cls, text: str) -> ObjectUrl:
-        """Parse a URL. Raises InvalidAnswer for anything but https, and plain http to this machine."""
+        """Parse a URL. Raises InvalidAnswer unless it is https, or plain http to this machine."""
         site, split_url = parse_url(text, source="a file URL", error=InvalidAnswer)
         return cls(text, site, split_url.path or "/", split_url.query)
 
@@ -138,7 +138,7 @@ class Objects:
         if not length:
             return b""
         try:
-            return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=JITTER)
+            return await retrying(read_once, self._retry, sleep=self._clock.sleep, random=JITTER_RANDOM)
         except RangeNotSatisfiable:
             return b""
 

@@ -61,7 +61,7 @@ class PartFile:
     """A part file, to be opened and closed once; its methods may run in any thread.
 
     Other users may have write access to ``root`` and below. Therefore the file's folder is opened once,
-    without following links below ``root``, and everything is accessed relative to it; files of other users
+    without following links below ``root``, and all files are accessed relative to it; files of other users
     are not used. Only one process at a time can open a part file. Every method raises DownloadError for file
     system errors, and if the part file was closed meanwhile.
     """
@@ -212,7 +212,7 @@ def _open_file_folder(root: Path, names: Sequence[str]) -> int:
     """Create and open the file's folder; the caller closes it.
 
     ``root`` may be a link made by the user or the system, but not by another user: it is often named after
-    the job's id, in the working directory, where others may have write access.
+    the job's id, in the working directory, where other users may have write access.
     """
     root = root.absolute()
     if root.is_symlink() and root.lstat().st_uid in (0, os.geteuid()):
@@ -227,7 +227,7 @@ def _open_file_folder(root: Path, names: Sequence[str]) -> int:
 
 
 def _open_own_file(name: str, folder: int) -> int:
-    """Open or create a regular file of this user; replace anything else of that name, such as a link."""
+    """Open or create a regular file of this user; replace any other object of that name, such as a link."""
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         status = os.fstat(descriptor)

@@ -97,7 +97,7 @@ class DownloadPlan:
     folder: Path
     files: tuple[PlannedFile, ...]
     needed_bytes: int = 0
-    """Bytes still to download, without those that are already stored."""
+    """Bytes still to download, without the bytes that are already stored."""
 
     free_bytes: int | None = None
     """Disk space available; None if unknown."""

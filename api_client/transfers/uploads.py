@@ -84,7 +84,7 @@ class Blobs(Resource):
         on_progress: OnBytes | None = None,
         on_note: OnNote | None = None,
     ) -> None:
-        """Upload a file to the object that the credentials are for; the platform's key is not sent there.
+        """Upload a file to the object that the credentials are for, without sending the platform's key.
 
         ``source`` is its path, or the file, open for reading. ``on_note`` is called with a message for every
         stall. If the upload fails or is cancelled, the store is asked to discard the uploaded parts. Raises

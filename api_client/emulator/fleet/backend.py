@@ -469,7 +469,7 @@ class FleetBackend:
         return record
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
-        """Return an empty spec, because no client sent one for a simulated job."""
+        """Return an empty spec, because no client sent a spec for a simulated job."""
         return {}
 
     def logs(self, job_id: str, query: LogQuery) -> list[LogRecord]:

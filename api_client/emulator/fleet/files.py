@@ -70,7 +70,7 @@ class ModelShape:
     """``parent_library`` in peft's adapter config; None for models of the transformers library."""
 
     def tensors(self, lora_rank: int) -> Iterator[Tensor]:
-        """Yield the model's weights (rank 0) or those of a LoRA adapter of that rank, in file order."""
+        """Yield the weights of the model (rank 0) or of a LoRA adapter of that rank, in file order."""
         if not lora_rank:
             yield "model.embed_tokens.weight", (self.vocabulary, self.hidden)
         for prefix, layer, (linear, inputs, outputs) in product(
@@ -155,7 +155,7 @@ class Family:
     data_workers: int = 0
 
     def adapter_config(self) -> dict[str, Any] | None:
-        """Return adapter_config.json for a LoRA family, None for others."""
+        """Return adapter_config.json for a LoRA family, None for other families."""
         if not self.rank:
             return None
         library = self.model.library

@@ -224,7 +224,7 @@ class Lines:
 
     node: int = 0
     is_everywhere: bool = False
-    """True for the lines of all nodes, False for those of ``node``."""
+    """True if all nodes log the lines, False if only ``node`` does."""
 
     every: int = 1
     """Steps between two lines."""
@@ -325,7 +325,7 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:
     """Change the log of a run: it restarts every ``attempt_s`` seconds from its last checkpoint.
 
-    Each attempt fails ``break_s`` before the next one starts.
+    Each attempt fails ``break_s`` before the next attempt starts.
     """
     crash_text = (
         "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"

@@ -70,7 +70,7 @@ class TrainingCurves:
     """The speed and the curves of a training run.
 
     Times are nanoseconds since the run started. A step may finish up to a fifth of ``step_s`` late, which
-    does not delay the next ones.
+    does not delay the next steps.
     """
 
     steps: int

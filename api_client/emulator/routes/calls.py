@@ -168,7 +168,7 @@ class Parameters:
         return value
 
     def integer(self, name: str, *, minimum: int = 0, maximum: int = 253_402_300_799_999) -> int | None:
-        """Return an integer; the default bounds are those of epoch milliseconds up to the year 9999."""
+        """Return an integer; the default bounds allow epoch milliseconds up to the year 9999."""
         number = self.get(name, TypeAdapter(int))
         if number is not None and not minimum <= number <= maximum:
             raise invalid(f"{name} must be between {minimum} and {maximum}")

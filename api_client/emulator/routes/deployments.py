@@ -176,7 +176,7 @@ def render_config(
         "training_checkpoints": {
             "download_folder": DEPLOYED_CHECKPOINTS_FOLDER,
             "artifact_references": [
-                {"training_job_id": checkpoint.training_job_id, "paths": [f"{_path_of(checkpoint)}/"]}
+                {"training_job_id": checkpoint.training_job_id, "paths": [f"{_checkpoint_path(checkpoint)}/"]}
                 for checkpoint in checkpoints
             ],
         },
@@ -199,7 +199,7 @@ def start_command(
 def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
     first_checkpoint = checkpoints[0]
     if kind_of(first_checkpoint) != "lora":
-        return [_folder_of(first_checkpoint), "--served-model-name", first_checkpoint.checkpoint_id]
+        return [_checkpoint_folder(first_checkpoint), "--served-model-name", first_checkpoint.checkpoint_id]
     return [
         first_checkpoint.base_model or "",
         "--enable-lora",
@@ -208,15 +208,17 @@ def _weights_arguments(checkpoints: Sequence[Checkpoint]) -> list[str]:
         "--max-loras",
         str(len(checkpoints)),
         "--lora-modules",
-        *(f"{checkpoint.checkpoint_id}={_folder_of(checkpoint)}" for checkpoint in checkpoints),
+        *(f"{checkpoint.checkpoint_id}={_checkpoint_folder(checkpoint)}" for checkpoint in checkpoints),
     ]
 
 
-def _folder_of(checkpoint: Checkpoint) -> str:
-    return str(PurePosixPath(DEPLOYED_CHECKPOINTS_FOLDER, checkpoint.training_job_id, _path_of(checkpoint)))
+def _checkpoint_folder(checkpoint: Checkpoint) -> str:
+    return str(
+        PurePosixPath(DEPLOYED_CHECKPOINTS_FOLDER, checkpoint.training_job_id, _checkpoint_path(checkpoint))
+    )
 
 
-def _path_of(checkpoint: Checkpoint) -> PurePosixPath:
+def _checkpoint_path(checkpoint: Checkpoint) -> PurePosixPath:
     return PurePosixPath("rank-0", checkpoint.checkpoint_id)
 
 

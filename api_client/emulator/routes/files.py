@@ -255,8 +255,8 @@ async def _change_object(request: Request) -> Response:
             part = blobs.receive_part(upload_id or "", int(number))
             return _not_found("NoSuchUpload") if part is None else await _receive(request, part)
         if request.method == "DELETE":
-            is_known = blobs.abort_upload(upload_id or "")
-            return Response(status_code=204) if is_known else _not_found("NoSuchUpload")
+            was_aborted = blobs.abort_upload(upload_id or "")
+            return Response(status_code=204) if was_aborted else _not_found("NoSuchUpload")
         if "uploads" in query:
             fields = {"Bucket": BUCKET, "Key": key, "UploadId": blobs.start_upload()}
             return xml_response("InitiateMultipartUploadResult", fields)

@@ -122,7 +122,7 @@ class LocalBackend:
         return job_id in self._jobs
 
     def jobs(self) -> Sequence[TrainingJob]:
-        """Return all jobs except deleted ones, in no particular order."""
+        """Return all jobs that are not deleted, in no particular order."""
         return [self._with_sync_status(stored) for stored in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
@@ -175,13 +175,13 @@ class LocalBackend:
         return list(self._jobs[job_id].events)
 
     def cache_files(self, project_id: str) -> list[CachedFile] | None:
-        """List the project's cache; return None if it has none."""
+        """List the project's cache; return None if the project has no cache."""
         return list_cache(self._services.folders.cache(project_id) / PROJECT_CACHE)
 
     # Actions
 
     async def create(self, job_id: str, project: ProjectSummary, spec: Mapping[str, Any]) -> TrainingJob:
-        """Store a job; it starts now if there is room, otherwise it becomes PENDING."""
+        """Store a job; it starts now if there are free nodes, otherwise it becomes PENDING."""
         request = read_job_request(spec)
         now = self._services.clock.now()
         job = TrainingJob(
@@ -258,7 +258,7 @@ class LocalBackend:
     def _start_waiting_jobs(self) -> None:
         """Start the waiting jobs for which there are free nodes, by priority and then by age.
 
-        No job overtakes an earlier one in the queue, so that small jobs can't starve a large job. A job that
+        No job overtakes an earlier job in the queue, so that small jobs can't starve a large job. A job that
         is too large for this machine is started at once, so that it fails with that message.
         """
         with self._lock:

@@ -63,7 +63,7 @@ class EndRequested(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """State that all runs share."""
+    """Services and settings that all runs share."""
 
     stores: Stores
     clock: Clock
@@ -193,7 +193,7 @@ class JobRun(Thread):
             self._log(f"[emulator] INFO fetching weights {weights.source}")
             mirror.mkdir(parents=True, exist_ok=True)
             secret_name = (weights.auth and weights.auth.auth_secret_name) or weights.auth_secret_name
-            order = weights_program.WeightsOrder(
+            fetch_request = weights_program.FetchRequest(
                 scheme=weights.scheme,
                 location=weights.source.partition("://")[2],
                 allow_patterns=weights.allow_patterns,
@@ -203,7 +203,7 @@ class JobRun(Thread):
                 endpoint=services.environ.get("AWS_ENDPOINT_URL", ""),
             )
             secret = self._secret_value(secret_name, f"weights {weights.source}") if secret_name else ""
-            command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(order))]
+            command = [sys.executable, "-P", weights_program.__file__, json.dumps(asdict(fetch_request))]
             variables = {**inherited, weights_program.SECRET_VARIABLE: secret}
             process = self._start(command, mirror, variables, grace_s=0)
             summary = ""

@@ -31,7 +31,7 @@ class SupervisedProcess:
         self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float
     ) -> None:
         """Start the supervisor and the command; raise OSError on failure."""
-        launch_order = {"argv": list(argv), "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
+        launch_request = {"argv": list(argv), "cwd": str(cwd), "env": dict(environment), "grace_s": grace_s}
         # -S skips site-packages, to start fast; PYTHONPATH lets the supervisor import psutil nevertheless.
         self._supervisor = subprocess.Popen(
             [sys.executable, "-P", "-S", supervisor.__file__],
@@ -45,7 +45,7 @@ class SupervisedProcess:
         assert self._supervisor.stdin is not None
         assert self._supervisor.stdout is not None
         self._stdin, self.output = self._supervisor.stdin, self._supervisor.stdout
-        self._send(json.dumps(launch_order).encode() + b"\n")
+        self._send(json.dumps(launch_request).encode() + b"\n")
 
     @property
     def pid(self) -> int:
@@ -53,7 +53,7 @@ class SupervisedProcess:
         return self._supervisor.pid
 
     def end(self, *, kill: bool = False) -> None:
-        """Kill all processes, or ask them to exit and kill those that remain after the grace period."""
+        """Kill all processes; without ``kill``, ask them to exit first, and wait for the grace period."""
         self._send(supervisor.KILL_REQUEST if kill else supervisor.STOP_REQUEST)
 
     def exit_code(self) -> int | None:

@@ -146,13 +146,13 @@ class SampledNode:
                     resident_bytes += process.memory_info().rss
                     cpu_s[process] = times.user + times.system
         # A process that is new since the last call counts with all of its CPU time.
-        used_s = sum(
+        used_cpu_s = sum(
             max(0.0, process_cpu_s - self._cpu_s.get(process, 0.0))
             for process, process_cpu_s in cpu_s.items()
         )
         elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
         self._sampled_at_s, self._cpu_s = now_s, cpu_s
-        return (used_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
+        return (used_cpu_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
 def sample_until(

@@ -2,7 +2,7 @@
 
 It ensures that a job can neither outlive the emulator nor lose a process to a double fork:
 
-- Its standard input is a pipe that only the emulator holds open. The first line is the launch order,
+- Its standard input is a pipe that only the emulator holds open. The first line is the launch request,
   a JSON object with ``argv``, ``cwd``, ``env`` and ``grace_s``; later bytes are requests (``STOP_REQUEST``,
   ``KILL_REQUEST``). The end of the pipe means that the emulator has died, and kills the node.
 - On Linux it adopts orphans (PR_SET_CHILD_SUBREAPER), so that every descendant can be found, even one
@@ -29,7 +29,7 @@ from typing import Any
 import psutil
 
 STOP_REQUEST = b"T"
-"""Ask every process to exit (SIGTERM) and kill the remaining ones after the grace period."""
+"""Ask every process to exit (SIGTERM) and kill the remaining processes after the grace period."""
 KILL_REQUEST = b"K"
 CANNOT_START = 126
 """Exit code if the node's first process could not be started."""
@@ -39,14 +39,14 @@ SIGNAL_EXIT_BASE = 128
 class Node:
     """The processes of a node: all descendants of this process."""
 
-    def __init__(self, launch_order: dict[str, Any]) -> None:
-        self.grace_s = float(launch_order["grace_s"])
+    def __init__(self, launch_request: dict[str, Any]) -> None:
+        self.grace_s = float(launch_request["grace_s"])
         self.exit_code: int | None = None
         self._supervisor = psutil.Process()
         self._first = subprocess.Popen(
-            launch_order["argv"],
-            cwd=launch_order["cwd"],
-            env=launch_order["env"],
+            launch_request["argv"],
+            cwd=launch_request["cwd"],
+            env=launch_request["env"],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -97,11 +97,11 @@ def main() -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     with open(0, "rb", buffering=0, closefd=False) as stdin:  # unbuffered: later requests stay in the pipe
-        launch_order = stdin.readline()
-    if not launch_order:
+        launch_request = stdin.readline()
+    if not launch_request:
         return CANNOT_START
     try:
-        node = Node(json.loads(launch_order))
+        node = Node(json.loads(launch_request))
     except (OSError, ValueError) as error:
         os.write(1, f"[emulator] cannot start: {error}\n".encode())
         return CANNOT_START

@@ -2,7 +2,7 @@
 
 A process, unlike the threads of a library, can be killed. It imports no module of this package, so that it
 starts fast, and its environment gives no access to the user's accounts. The secret is in an environment
-variable; the first argument is a JSON object with the fields of ``WeightsOrder``. The last line of the output
+variable; the first argument is a JSON object with the fields of ``FetchRequest``. The last line of the output
 is a summary or, on failure, the reason.
 
 Each run lists the source with the job's own credentials, and fetches only files that are not in the mirror
@@ -39,7 +39,7 @@ CHUNK_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class WeightsOrder:
+class FetchRequest:
     """A source with its patterns, the folder that caches fetched files, and the job's destination folder."""
 
     scheme: str
@@ -81,36 +81,38 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-def _matching_names(order: WeightsOrder, names: Iterable[str]) -> list[str]:
+def _matching_names(request: FetchRequest, names: Iterable[str]) -> list[str]:
     """Return the names that the patterns select; raise ``FetchFailed`` if none matches."""
-    matches = [name for name in names if matches_patterns(name, order.allow_patterns, order.ignore_patterns)]
+    matches = [
+        name for name in names if matches_patterns(name, request.allow_patterns, request.ignore_patterns)
+    ]
     if not matches:
         raise FetchFailed("no file matches the patterns")
     return matches
 
 
-def fetch(order: WeightsOrder, secret: str) -> str:
+def fetch(request: FetchRequest, secret: str) -> str:
     """Fill the destination with write-protected hard links to files of the mirror; return a summary."""
-    files = _from_hub(order, secret) if order.scheme == "hf" else _from_store(order, secret)
+    files = _from_hub(request, secret) if request.scheme == "hf" else _from_store(request, secret)
     for name, path in files.items():
-        target = Path(order.destination, name)
+        target = Path(request.destination, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.hardlink_to(path)
         target.chmod(0o444)
-    for folder, _, _ in os.walk(order.destination, topdown=False):
+    for folder, _, _ in os.walk(request.destination, topdown=False):
         Path(folder).chmod(0o555)
     size_bytes = sum(path.stat().st_size for path in files.values())
     return f"{len(files):,} file{'s' * (len(files) != 1)}, {size_bytes / 1e6:,.1f} MB"
 
 
-def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
+def _from_hub(request: FetchRequest, secret: str) -> dict[str, Path]:
     """Fetch files of a repository, by exact names: huggingface_hub's patterns differ from the platform's."""
     try:
-        hub = importlib.import_module("huggingface_hub")
+        huggingface_hub = importlib.import_module("huggingface_hub")
     except ImportError:
         install = f"{shlex.quote(sys.executable)} -m pip install huggingface-hub"
         raise FetchFailed(f"hf:// needs a package: {install}, and start the emulator again") from None
-    location, _, revision = order.location.partition("@")
+    location, _, revision = request.location.partition("@")
     options = {
         "repo_id": location.removeprefix("datasets/").strip("/"),
         "repo_type": "dataset" if location.startswith("datasets/") else "model",
@@ -118,36 +120,38 @@ def _from_hub(order: WeightsOrder, secret: str) -> dict[str, Path]:
         # False without a token of the job: None would use the user's own login.
         "token": secret or False,
     }
-    names = _matching_names(order, hub.list_repo_files(**options))
+    names = _matching_names(request, huggingface_hub.list_repo_files(**options))
     exact = [glob.escape(name) for name in names]
-    root = Path(hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{order.mirror}/hub"))
+    root = Path(
+        huggingface_hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{request.mirror}/hub")
+    )
     return {name: (root / name).resolve(strict=True) for name in names}
 
 
-def _from_store(order: WeightsOrder, secret: str) -> dict[str, Path]:
+def _from_store(request: FetchRequest, secret: str) -> dict[str, Path]:
     """Fetch all objects below the source's path, or the single object that it names."""
-    store, prefix = _open_store(order, secret)
+    store, prefix = _open_store(request, secret)
     objects = _list_objects(store, prefix)
-    names = _matching_names(order, objects)
+    names = _matching_names(request, objects)
     for name in names:
         path = PurePosixPath(name)
         if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
             raise FetchFailed(f"the source has a file with an unusable name: {name!r}")
     with ThreadPoolExecutor(4) as threads:
-        paths = threads.map(lambda name: _download(order, store, objects[name]), names)
+        paths = threads.map(lambda name: _download(request, store, objects[name]), names)
         return dict(zip(names, paths, strict=True))
 
 
-def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
+def _open_store(request: FetchRequest, secret: str) -> tuple[Any, str]:
     """Return the source's object store and the path in it; raise ``FetchFailed`` for an unusable secret."""
-    if order.scheme == "file":
-        path = Path(unquote(order.location)).resolve()
+    if request.scheme == "file":
+        path = Path(unquote(request.location)).resolve()
         if not path.exists():
             raise FetchFailed(f"{path} does not exist on this machine")
         return LocalStore(), str(path).strip("/")
     if not secret:
         raise FetchFailed("s3:// needs auth with a secret, as on Baseten")
-    bucket, _, prefix = order.location.partition("/")
+    bucket, _, prefix = request.location.partition("/")
     # Only the documented fields: the platform also refuses names without the prefix ``aws_``.
     content = _json_object(secret)
     if not (content.get("aws_access_key_id") and content.get("aws_secret_access_key")):
@@ -158,8 +162,8 @@ def _open_store(order: WeightsOrder, secret: str) -> tuple[Any, str]:
     fields = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region")
     config: Any = {"aws_region": "us-east-1"}
     config |= {name: str(content[name]) for name in fields if content.get(name)}
-    if order.endpoint:
-        config["endpoint"] = order.endpoint
+    if request.endpoint:
+        config["endpoint"] = request.endpoint
     client: Any = {"timeout": "120s", "connect_timeout": "10s", "allow_http": True}
     return S3Store(bucket, config=config, client_options=client), prefix.strip("/")
 
@@ -186,15 +190,15 @@ def _list_objects(store: Any, prefix: str) -> dict[str, Any]:
         raise FetchFailed(f"nothing found at {prefix!r}") from None
 
 
-def _download(order: WeightsOrder, store: Any, meta: Mapping[str, Any]) -> Path:
+def _download(request: FetchRequest, store: Any, meta: Mapping[str, Any]) -> Path:
     """Return the object's file in the mirror, fetched if missing; fail if the object changes meanwhile."""
     version = meta["e_tag"] or meta["last_modified"].isoformat()
-    bucket = order.location.partition("/")[0]
-    identity = "\0".join((order.scheme, bucket, meta["path"], version, str(meta["size"])))
-    path = Path(order.mirror, hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest())
+    bucket = request.location.partition("/")[0]
+    identity = "\0".join((request.scheme, bucket, meta["path"], version, str(meta["size"])))
+    path = Path(request.mirror, hashlib.sha256(identity.encode(errors="surrogatepass")).hexdigest())
     if not path.exists():
         options: Any = {"if_match": meta["e_tag"]} if meta["e_tag"] else {}
-        with tempfile.NamedTemporaryFile(dir=order.mirror, prefix=".") as file:
+        with tempfile.NamedTemporaryFile(dir=request.mirror, prefix=".") as file:
             for start in range(0, meta["size"], CHUNK_BYTES):
                 span = (start, min(start + CHUNK_BYTES, meta["size"]))
                 file.write(obstore.get(store, meta["path"], options=options | {"range": span}).bytes())
@@ -219,7 +223,7 @@ def _error_text(error: Exception, secret: str) -> str:
 def main() -> int:
     secret = os.environ.pop(SECRET_VARIABLE, "")
     try:
-        summary = fetch(WeightsOrder(**json.loads(sys.argv[1])), secret)
+        summary = fetch(FetchRequest(**json.loads(sys.argv[1])), secret)
     except Exception as error:  # noqa: BLE001 - libraries may fail in any way, and name secrets
         print(_error_text(error, secret), flush=True)  # noqa: T201
         return 1

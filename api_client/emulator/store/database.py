@@ -131,7 +131,7 @@ class Records(Generic[Record]):
         self._records.update(records)
 
     def delete(self, record_id: str) -> Record | None:
-        """Delete and return a record; return None if there was none."""
+        """Delete and return a record; return None if the id has no record."""
         self._database.write(f"DELETE FROM {self._table} WHERE id = ?", (record_id,))
         return self._records.pop(record_id, None)
 
@@ -245,7 +245,7 @@ CREATE TABLE IF NOT EXISTS local_samples (
         )
 
     def span_s(self, job_id: str) -> tuple[float, float] | None:
-        """Return the epoch seconds of the first and the last sample, None if there is none."""
+        """Return the epoch seconds of the first and the last sample, None without samples."""
         sql = "SELECT min(at_ms), max(at_ms) FROM local_samples WHERE job_id = ?"
         ((first_ms, last_ms),) = self._database.rows(sql, (job_id,))
         return None if first_ms is None else (first_ms / MS_PER_S, last_ms / MS_PER_S)

@@ -1,6 +1,6 @@
 """Train a linear classifier on images of handwritten digits, one process per node.
 
-Reads two environment variables besides the documented BT_ ones: ``STEPS`` (number of steps) and
+Reads two environment variables besides the documented BT_ variables: ``STEPS`` (number of steps) and
 ``PACE_S`` (minimum seconds per step, because the job is a guest on somebody's laptop). A resumed job
 continues from the newest checkpoint in ``BT_LOAD_CHECKPOINT_DIR``. It runs on any Python since 3.9.
 """
