@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api_client.emulator.platform import Platform
@@ -104,16 +103,10 @@ CODES_BY_HTTP_STATUS = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
 
 
 def build_app(platform: Platform, *, key: str) -> Starlette:
-    """Build the application for a platform. The caller starts and closes the platform."""
-    modules = (account, deployments, files, jobs)
-    return api_app(platform, [route for module in modules for route in module.ROUTES], key=key)
-
-
-def api_app(platform: Platform, routes: list[Route], *, key: str) -> Starlette:
-    """Build an application with these routes for clients that have the key."""
+    """Build the application for clients that have the key. The caller starts and closes the platform."""
     error_types = (ApiFault, ClientDisconnect, HTTPException, Exception)
     app = Starlette(
-        routes=routes,
+        routes=[*account.ROUTES, *deployments.ROUTES, *files.ROUTES, *jobs.ROUTES],
         middleware=[Middleware(RequestGuard, key)],
         exception_handlers=dict.fromkeys(error_types, _error_response),
     )

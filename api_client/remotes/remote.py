@@ -67,8 +67,8 @@ class TokenFields:
         if tokens.refresh is not None:
             fields[self.refresh] = tokens.refresh.get_secret_value()
         if tokens.expires_at is not None:
-            epoch_s, text = int(tokens.expires_at.timestamp()), utc_text(tokens.expires_at)
-            fields[self.expiry] = epoch_s if self.is_expiry_epoch_s else text
+            epoch_s, expiry_text = int(tokens.expires_at.timestamp()), utc_text(tokens.expires_at)
+            fields[self.expiry] = epoch_s if self.is_expiry_epoch_s else expiry_text
         return fields
 
 

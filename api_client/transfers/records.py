@@ -170,7 +170,7 @@ class DownloadProgress:
     """Seconds since the last byte arrived; 0 unless they are at least ``PAUSE_S``."""
 
     note: str = ""
-    """The latest ``note`` of any file, until data arrives ``PAUSE_S`` or more seconds later."""
+    """The latest ``note`` of any file; empty once data arrives more than ``PAUSE_S`` after the note."""
 
 
 OnProgress = Callable[[DownloadProgress], object]  # called a few times a second, and at the end
