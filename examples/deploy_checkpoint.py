@@ -13,15 +13,16 @@ from api_client.servable import adapter_ranks, rank_for
 
 
 async def main(job_id: str, name: str, *, for_real: bool) -> int:
-    """Return exit code 0 if the checkpoint can be deployed, or was."""
+    """Return exit code 0 if the checkpoint can be deployed; with ``for_real``, if it was deployed."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
         checkpoints = await client.checkpoints.list(job.project_id, job.id)
         chosen = [checkpoint for checkpoint in checkpoints if checkpoint.checkpoint_id == name]
         if not chosen:
-            print(f"no such checkpoint; known: {[one.checkpoint_id for one in checkpoints]}", file=sys.stderr)
+            names = [checkpoint.checkpoint_id for checkpoint in checkpoints]
+            print(f"no such checkpoint; the job has {names}", file=sys.stderr)
             return 1
-        # vLLM accepts only certain ranks; the smallest one that fits the adapter uses the least memory.
+        # vLLM accepts only certain ranks; the smallest rank that fits the adapter uses the least memory.
         advice = rank_for(adapter_ranks(chosen))
         print(f"LoRA rank {advice.default}: {advice.explanation or advice.refusal}")
         answers = DeployAnswers(

@@ -21,7 +21,7 @@ async def main(job_id: str, folder: Path) -> int:
     """Return exit code 0 if everything was downloaded."""
     async with TrainingClient(resolve_remote(environ=os.environ)) as client:
         job = await client.jobs.find(job_id)
-        # Planning writes nothing: it lists what would go where, and the space it needs.
+        # Planning writes nothing: it lists the files that would be written, and the space that they need.
         plan = await client.downloads.plan_checkpoints(job.project_id, job.id, folder, files=["*.json"])
         for refused in plan.refused:
             print(f"skipped: {refused.name!r} ({refused.reason})", file=sys.stderr)

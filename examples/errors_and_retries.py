@@ -30,7 +30,7 @@ def report_event(event: RequestEvent) -> None:
 
 
 async def main() -> int:
-    """Request a job that does not exist."""
+    """Request a job that does not exist, and print the error."""
     try:
         remote = resolve_remote(environ=os.environ)
     except RemoteNotConfigured:

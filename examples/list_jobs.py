@@ -16,8 +16,8 @@ async def main() -> None:
         for project in await client.projects.list():
             print(f"{project.id}  {project.name}")
         for job in await client.jobs.search(statuses=[JobStatus.RUNNING]):
-            machine = job.instance_type
-            gpus = f"{job.node_count or '?'} × {machine.gpu_count} {machine.gpu_type or 'GPUs'}"
+            instance = job.instance_type
+            gpus = f"{job.node_count or '?'} × {instance.gpu_count} {instance.gpu_type or 'GPUs'}"
             print(f"{job.id}  {short_status(job.current_status)}  {gpus}  {job.name}")
 
 

@@ -29,7 +29,7 @@ async def main(job_id: str) -> None:
         weights = await client.checkpoint_contents.weights(job.project_id, job.id, files)
     for dtype, count in weights.parameters_by_dtype.items():
         print(f"{dtype}  {count:,} parameters")
-    print(f"read {weights.bytes_read:,} bytes to find out")
+    print(f"read {weights.bytes_read:,} bytes for this")
     for problem in weights.problems:
         print(f"problem: {problem!r}")
 

@@ -18,13 +18,13 @@ async def main(job_id: str, minutes: float) -> None:
         job = await client.jobs.find(job_id)
         end = job.updated_at if job.is_finished and job.updated_at else datetime.now(UTC)
         entries: list[LogEntry] = []
-        # Newest first, so that the end of the log is there before the rest.
+        # Newest first, so that the end of the log arrives before the rest.
         async for batch in client.logs.history(
             job.project_id, job.id, start=end - timedelta(minutes=minutes), end=end, newest_first=True
         ):
             entries += batch.entries
         for gap in [entry for entry in entries if isinstance(entry, LogGap)]:
-            # Returns the missing lines, and a new gap for what still cannot be read.
+            # Returns the missing lines, and a new gap for lines that still cannot be read.
             entries += await client.logs.fill(job.project_id, job.id, gap)
     lines = Counter(entry.replica for entry in entries if isinstance(entry, LogLine))
     for node, count in sorted(lines.items(), key=str):

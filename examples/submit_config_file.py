@@ -11,17 +11,17 @@ from api_client import ConfigurationError, Overrides, RequestError, push
 
 
 def main(config: str) -> int:
-    """Print the ids, or the error."""
+    """Print the ids of the project and the job, or the error."""
     try:
         # Works with and without a running event loop, so also in a notebook.
-        answer = push(config, overrides=Overrides(job_name="from-a-script", priority=1))
+        fields = push(config, overrides=Overrides(job_name="from-a-script", priority=1))
     except ConfigurationError as error:  # no remote, or an invalid config, workspace or override
         print(f"cannot submit: {error}", file=sys.stderr)
         return 2
     except RequestError as error:  # the server, the object store, or the network
         print(f"not submitted: {error}", file=sys.stderr)
         return 1
-    print(answer["training_project"]["id"], answer["training_job"]["id"])
+    print(fields["training_project"]["id"], fields["training_job"]["id"])
     return 0
 
 

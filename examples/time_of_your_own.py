@@ -18,15 +18,15 @@ class StillClock:
         self.slept_s: list[float] = []
 
     def now(self) -> datetime:
-        """Return the wall-clock time."""
+        """Return the date and time."""
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """Return seconds."""
+        """Return the seconds slept so far."""
         return sum(self.slept_s)
 
     async def sleep(self, seconds: float) -> None:
-        """Record the duration."""
+        """Record the duration instead of waiting."""
         self.slept_s.append(seconds)
 
 
@@ -34,12 +34,12 @@ class TiredServer:
     """A server that fails twice, then responds."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.request_count = 0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         """Return the response to a request."""
-        self.asked += 1
-        if self.asked < 3:
+        self.request_count += 1
+        if self.request_count < 3:
             return httpx.Response(503, headers={"Retry-After": "20"})
         return httpx.Response(200, json={"training_projects": [{"id": "p1", "name": "llama-sft"}]})
 
