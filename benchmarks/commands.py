@@ -29,8 +29,8 @@ OFFICIAL_CLI = os.environ.get("TRUSS_BIN")
 def cost_of(command: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
     """Run a command; return its CPU time (ms) and its peak memory (MiB). Raise RuntimeError if it fails."""
     wrapped = [sys.executable, "-S", "-c", MEASURING_PROGRAM, *command]
-    done = subprocess.run(wrapped, env=environ, capture_output=True, text=True, check=True)
-    code, time_ms, memory_mib = json.loads(done.stdout)
+    completed = subprocess.run(wrapped, env=environ, capture_output=True, text=True, check=True)
+    code, time_ms, memory_mib = json.loads(completed.stdout)
     if code:
         raise RuntimeError(f"{' '.join(command)} ended with {code}")
     return time_ms, memory_mib

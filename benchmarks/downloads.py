@@ -53,16 +53,16 @@ class OneFile(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         byte_range = RANGE.match(self.headers.get("Range", ""))
         start = int(byte_range[1]) if byte_range else 0
-        last = int(byte_range[2]) if byte_range and byte_range[2] else SIZE_BYTES - 1
+        end = int(byte_range[2]) if byte_range and byte_range[2] else SIZE_BYTES - 1
         self.send_response(206 if byte_range else 200)
-        self.send_header("Content-Length", str(last - start + 1))
+        self.send_header("Content-Length", str(end - start + 1))
         if byte_range:
-            self.send_header("Content-Range", f"bytes {start}-{last}/{SIZE_BYTES}")
+            self.send_header("Content-Range", f"bytes {start}-{end}/{SIZE_BYTES}")
         if self.path == "/digest":
             self.send_header("x-goog-hash", f"md5={self.digest}")
         self.end_headers()
         with self.source.open("rb") as file, suppress(OSError):
-            self.connection.sendfile(file, start, last - start + 1)
+            self.connection.sendfile(file, start, end - start + 1)
 
     def log_message(self, *_: object) -> None:
         pass

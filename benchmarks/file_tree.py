@@ -14,7 +14,7 @@ from functools import cache, partial
 from statistics import median
 
 from harness import Figure, cpu_ms_to_paint
-from one_widget import SIZE, OneWidget, Stalls, painted
+from one_widget import SIZE, OneWidget, Stalls, wait_until_painted
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
@@ -39,7 +39,7 @@ async def figures() -> AsyncIterator[Figure]:
         for n in range(FILES)
     ]
     times_ms: dict[str, float] = {}
-    async for figure in our_tree(files):
+    async for figure in our_tree_figures(files):
         times_ms[figure.name] = figure.ours
         yield figure
     textual_ms, against = await textual_tree_ms(files), "textual's Tree, eager"
@@ -50,7 +50,7 @@ async def figures() -> AsyncIterator[Figure]:
     )
 
 
-async def our_tree(files: list[FileEntry]) -> AsyncIterator[Figure]:
+async def our_tree_figures(files: list[FileEntry]) -> AsyncIterator[Figure]:
     """Measure actions on our tree, one after the other."""
     view = FileTreeView()
     actions: dict[str, Callable[[], object]] = {
@@ -65,7 +65,7 @@ async def our_tree(files: list[FileEntry]) -> AsyncIterator[Figure]:
     async def wait_until_painted() -> None:
         while view.is_busy:  # noqa: ASYNC110 (every millisecond counts here)
             await asyncio.sleep(0.001)
-        await painted(view)
+        await wait_until_painted(view)
 
     async with OneWidget(view).run_test(size=SIZE) as pilot:
         view.focus()
@@ -81,7 +81,7 @@ async def our_tree(files: list[FileEntry]) -> AsyncIterator[Figure]:
         for _ in range(20):
             y = positions.random() * view.max_scroll_y
             jump = partial(view.scroll_to, y=y, animate=False, immediate=True)
-            jumps.append(await cpu_ms_to_paint(jump, partial(painted, view)))
+            jumps.append(await cpu_ms_to_paint(jump, partial(wait_until_painted, view)))
         yield Figure("jump", median(jumps), unit="CPU ms", at_most=50)
 
 
@@ -103,4 +103,4 @@ async def textual_tree_ms(files: list[FileEntry]) -> float:
     async with OneWidget(tree).run_test(size=SIZE) as pilot:
         await pilot.pause()
         gc.collect()
-        return await cpu_ms_to_paint(fill, partial(painted, tree))
+        return await cpu_ms_to_paint(fill, partial(wait_until_painted, tree))

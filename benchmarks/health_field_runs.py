@@ -132,9 +132,9 @@ def slow_saves_and_pruned_disk(seed: int) -> Run:
         for name, at in marks.items()
     ]
     use = paused(busy(seed), *marks.values(), lasting_s=360)
-    kept = lambda at: 0.2 + 0.09 * min(2, sum(mark < at for mark in marks.values()))
+    disk_use = lambda at: 0.2 + 0.09 * min(2, sum(mark < at for mark in marks.values()))
     saved = [(at + 380, name) for name, at in marks.items()]
-    return Run(6, lines, [Node(use, disk=kept)], checkpoints=saved)
+    return Run(6, lines, [Node(use, disk=disk_use)], checkpoints=saved)
 
 
 def detection_epochs(seed: int) -> Run:

@@ -23,8 +23,8 @@ def run(
     **options: Any,
 ) -> Run:
     """Return a training run that also logs ``lines``; it has one busy node unless ``nodes`` are given."""
-    trained = training(seed, hours, **options)
-    return Run(hours, [*lines, *trained], nodes or [Node(busy(seed))], expected or {})
+    trainer_lines = training(seed, hours, **options)
+    return Run(hours, [*lines, *trainer_lines], nodes or [Node(busy(seed))], expected or {})
 
 
 def busy_except(begin: float, end: float = math.inf) -> Level:

@@ -38,7 +38,7 @@ def live_log(emulator: EmulatorChild, environ: Mapping[str, str]) -> Iterator[Fi
         terminal.wait_for(job)
         time.sleep(LOG_FILLING_S)
         terminal.press("2")
-        terminal.rest()
+        terminal.wait_until_quiet()
         terminal.press("g")
         yield from key_figures(
             name,

@@ -100,14 +100,14 @@ def watched_memory(backend: FleetBackend, job: TrainingJob, hours: int) -> Figur
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0] / MIB)
     tracemalloc.stop()
-    most = 1.5 if hours >= MIN_BUDGET_HOURS else None
+    budget = 1.5 if hours >= MIN_BUDGET_HOURS else None
     return Figure(
         f"{hours} h watched: memory at the end",
         sizes[1],
         sizes[0],
         "at half time",
         "MiB",
-        at_most=most,
+        at_most=budget,
     )
 
 
@@ -119,8 +119,8 @@ def large_job_figures(hours: int) -> Iterator[Figure]:
     start = time.perf_counter()
     for hour in range(hours):
         for minute in range(FLOOD_MINUTES):
-            begin = EPOCH + timedelta(hours=hour, minutes=minute)
-            times = [begin + timedelta(seconds=second) for second in range(60)]
+            minute_start = EPOCH + timedelta(hours=hour, minutes=minute)
+            times = [minute_start + timedelta(seconds=second) for second in range(60)]
             metrics.fold(_metrics_response(times), MIN_METRIC_STEP_S)
             progress.add(
                 LogLine(
@@ -134,8 +134,8 @@ def large_job_figures(hours: int) -> Iterator[Figure]:
             sizes.append(process.memory_info().rss / MIB)
     spent_s = time.perf_counter() - start
     name = f"{NODES} × {GPUS} GPUs at a sample a second, {hours} h"
-    most = 1.1 if hours >= MIN_BUDGET_HOURS else None
-    yield Figure(f"{name}: resident memory", sizes[1], sizes[0], "at half time", "MiB", at_most=most)
+    budget = 1.1 if hours >= MIN_BUDGET_HOURS else None
+    yield Figure(f"{name}: resident memory", sizes[1], sizes[0], "at half time", "MiB", at_most=budget)
     samples = hours * FLOOD_MINUTES * 60 * NODES * (2 * GPUS + 2)
     yield Figure(f"{name}: a sample", spent_s / samples * 1e6, unit="µs")
 

@@ -64,14 +64,17 @@ def _mixed_text(index: int, count: int) -> str:
         loss = f"{2 - index / count:.4f}"
         return f'{{"step": {index}, "loss": {loss}, "tags": ["train", "main"], "node": {index % 4}}}'
     if kind == 4:
-        done = index // 10 % BAR_STATES
-        bar = "█" * (done // 10)
+        percent = index // 10 % BAR_STATES
+        bar = "█" * (percent // 10)
         return "".join(
-            f"\rEpoch 1: {state:3}%|{bar:<10}| {state}/100 [00:01<00:09]" for state in range(done, done + 3)
+            f"\rEpoch 1: {state:3}%|{bar:<10}| {state}/100 [00:01<00:09]"
+            for state in range(percent, percent + 3)
         )
     if kind == 5:
         return f"WARNING dataloader: worker {index % 8} took {index % 50 / 10} s"
     if kind == 6:
-        done = index // 10 % BAR_STATES
-        return f"Loading shards:  {done}%|{'█' * (done // 10):<10}| {done}/100 [00:01<00:09, 1.2it/s]"
+        percent = index // 10 % BAR_STATES
+        return (
+            f"Loading shards:  {percent}%|{'█' * (percent // 10):<10}| {percent}/100 [00:01<00:09, 1.2it/s]"
+        )
     return _step_text(index, count)

@@ -44,7 +44,7 @@ async def figures(seconds: int = 20) -> AsyncIterator[Figure]:
                         delays_s += [(time.time_ns() - line.timestamp_ns) / NS_PER_S for line in new_lines]
             except TimeoutError:
                 pass
-            rate = (len(server.layer.asked) - earlier_requests) / (time.monotonic() - started_s)
+            requests_per_s = (len(server.layer.asked) - earlier_requests) / (time.monotonic() - started_s)
     name, against = "requests a second while following", "the official tail"
-    yield Figure(name, rate, OFFICIAL_REQUESTS_PER_S, against, "/s", at_most=1)
+    yield Figure(name, requests_per_s, OFFICIAL_REQUESTS_PER_S, against, "/s", at_most=1)
     yield Figure("a line's first sight, worst", max(delays_s), unit="s", at_most=3)

@@ -14,7 +14,7 @@ from statistics import median
 from harness import Figure, cpu_ms, measure_in_turn
 from log_lines import MakeLines, make_lines, make_mixed
 from log_view import BATCH_LINES
-from one_widget import SIZE, OneWidget, Stalls, painted
+from one_widget import SIZE, OneWidget, Stalls, wait_until_painted
 
 from tui.analysis.logs.pattern import LogPattern
 from tui.system.garbage import collect_only_when_idle
@@ -71,7 +71,7 @@ def search_figures(view: LogView, texts: list[str]) -> Iterator[Figure]:
             "ours": lambda text=text: LogSearch(rows, LogPattern(text, case=True)).search_blocks(
                 lambda: True
             ),
-            "loop": lambda text=text: [one for one in texts if text in one],
+            "loop": lambda text=text: [line for line in texts if text in line],
         }
         times_ms = {
             name: min(times) for name, times in measure_in_turn(programs, rounds=5, measure=cpu_ms).items()
@@ -113,14 +113,14 @@ async def action_figures(view: LogView) -> AsyncIterator[Figure]:
     }
     for name, act in actions.items():
         async with Stalls() as stalls:
-            begin = time.perf_counter()
+            started_s = time.perf_counter()
             act()
-            await painted(view)
-            seen_ms = (time.perf_counter() - begin) * 1000
+            await wait_until_painted(view)
+            seen_ms = (time.perf_counter() - started_s) * 1000
             await view.workers.wait_for_complete()
             while not view.model.rows.is_complete:  # noqa: ASYNC110 (every millisecond counts here)
                 await asyncio.sleep(0.001)
-            done_ms = (time.perf_counter() - begin) * 1000
+            done_ms = (time.perf_counter() - started_s) * 1000
         yield Figure(
             f"{name}: painted after {seen_ms:.0f} ms, done after {done_ms:.0f} ms; "
             f"worst stall ({stalls.wall_ms:.0f} ms by the clock), CPU ms",
@@ -139,14 +139,14 @@ async def live_figures(view: LogView, make: MakeLines) -> AsyncIterator[Figure]:
     async with Stalls() as stalls:
         for number in range(LIVE_S * BATCHES_PER_S):
             view.store.append(make(LINES, first + number * batch, first + (number + 1) * batch))
-            begin, begin_cpu = time.perf_counter(), time.thread_time()
+            started_s, started_cpu_s = time.perf_counter(), time.thread_time()
             if number % 4 == 3:
                 view.action_newest_line()
             else:
                 view.action_scroll_pages(-1)
-            await painted(view)
-            keys.append((time.thread_time() - begin_cpu) * 1000)
-            await asyncio.sleep(max(0.0, 1 / BATCHES_PER_S - (time.perf_counter() - begin)))
+            await wait_until_painted(view)
+            keys.append((time.thread_time() - started_cpu_s) * 1000)
+            await asyncio.sleep(max(0.0, 1 / BATCHES_PER_S - (time.perf_counter() - started_s)))
     yield Figure("key to paint at 5,000 lines/s, median CPU ms", median(keys), at_most=50)
     yield Figure("key to paint at 5,000 lines/s, worst CPU ms", max(keys), at_most=50)
     title = f"worst stall at 5,000 lines/s ({view.store.dropped:,} lines left), CPU ms"

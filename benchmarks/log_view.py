@@ -15,7 +15,7 @@ from statistics import median
 
 from harness import Figure
 from log_lines import MakeLines, make_lines, make_mixed
-from one_widget import SIZE, OneWidget, Stalls, painted
+from one_widget import SIZE, OneWidget, Stalls, wait_until_painted
 from textual.widget import Widget
 from textual.widgets import RichLog
 
@@ -37,13 +37,13 @@ APPEND_CAUSE = (
 
 async def figures() -> AsyncIterator[Figure]:
     """Measure with lines of one kind, then with a mix."""
-    for make, which in ((make_lines, "lines all alike"), (make_mixed, "lines of all kinds")):
+    for make, kind in ((make_lines, "lines all alike"), (make_mixed, "lines of all kinds")):
         lines = make(LINES)
-        rates, stalls, their_rates = [], [], []
+        our_rates, stalls, their_rates = [], [], []
         for _ in range(ROUNDS):
             view, log = LogView(), RichLog()
-            rate, stall_ms = await append_figures(view, lines, view.store.append)
-            rates.append(rate)
+            lines_per_s, stall_ms = await append_figures(view, lines, view.store.append)
+            our_rates.append(lines_per_s)
             stalls.append(stall_ms)
 
             def write(batch: list[LogLine], log: RichLog = log) -> None:
@@ -51,11 +51,11 @@ async def figures() -> AsyncIterator[Figure]:
                     log.write(line.message)
 
             their_rates.append((await append_figures(log, lines[:RICH_LOG_LINES], write))[0])
-        ratio = median(rates) / median(their_rates)
+        ratio = median(our_rates) / median(their_rates)
         line_bytes = await bytes_per_line(make)
-        yield Figure(f"append, × RichLog.write, {which}", ratio, at_least=20, cause=APPEND_CAUSE)
-        yield Figure(f"bytes a line, text included, {which}", line_bytes, at_most=250)
-        title = f"worst stall while appending, ms, {which}"
+        yield Figure(f"append, × RichLog.write, {kind}", ratio, at_least=20, cause=APPEND_CAUSE)
+        yield Figure(f"bytes a line, text included, {kind}", line_bytes, at_most=250)
+        title = f"worst stall while appending, ms, {kind}"
         yield Figure(title, median(stalls), at_most=50, cause=STALL_CAUSE)
 
 
@@ -69,13 +69,13 @@ async def append_figures(
         gc.collect()
         gc.freeze()  # exclude the lines to append, and objects of earlier rounds, from garbage collection
         async with Stalls() as stalls:
-            begin = time.process_time()
+            started_cpu_s = time.process_time()
             for first in range(0, len(lines), BATCH_LINES):
                 write(lines[first : first + BATCH_LINES])
                 await asyncio.sleep(0)
-            await painted(widget)
-            rate = len(lines) / (time.process_time() - begin)
-    return rate, stalls.cpu_ms
+            await wait_until_painted(widget)
+            lines_per_s = len(lines) / (time.process_time() - started_cpu_s)
+    return lines_per_s, stalls.cpu_ms
 
 
 async def bytes_per_line(make: MakeLines) -> float:

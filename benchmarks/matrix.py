@@ -81,7 +81,7 @@ async def figures() -> AsyncIterator[Figure]:
     async with app.run_test(size=(120, 40)) as pilot:
         for number in range(ROUNDS):
             second = 1000 + 4 * number
-            snapshots = [[node_at(node, second + more) for node in range(NODES)] for more in range(4)]
+            snapshots = [[node_at(node, second + offset) for node in range(NODES)] for offset in range(4)]
             app.table.display = False
             await pilot.pause()
             paints = (

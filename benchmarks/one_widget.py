@@ -1,4 +1,4 @@
-"""Run a single widget in an app; wait until it is painted, and measure stalls of the event loop."""
+"""Run a single widget in an app; wait for its paint, and measure stalls of the event loop."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Stalls:
         self._watcher.cancel()
 
     async def _watch(self) -> None:
-        wall, cpu = time.perf_counter(), time.thread_time()
+        last_wall_s, last_cpu_s = time.perf_counter(), time.thread_time()
         while True:
             # Sleep, as the loop of a dashboard does: a loop that never sleeps releases the GIL so briefly
             # that other threads hardly ever run, least of all on an idle machine.
             await asyncio.sleep(0.001)
-            now_wall, now_cpu = time.perf_counter(), time.thread_time()
-            self.wall_ms = max(self.wall_ms, (now_wall - wall) * 1000)
-            self.cpu_ms = max(self.cpu_ms, (now_cpu - cpu) * 1000)
-            wall, cpu = now_wall, now_cpu
+            wall_s, cpu_s = time.perf_counter(), time.thread_time()
+            self.wall_ms = max(self.wall_ms, (wall_s - last_wall_s) * 1000)
+            self.cpu_ms = max(self.cpu_ms, (cpu_s - last_cpu_s) * 1000)
+            last_wall_s, last_cpu_s = wall_s, cpu_s
 
 
-async def painted(widget: Widget) -> None:
+async def wait_until_painted(widget: Widget) -> None:
     """Wait until the pending changes of a widget have been painted."""
-    done = asyncio.Event()
-    widget.call_after_refresh(done.set)
-    await done.wait()
+    is_painted = asyncio.Event()
+    widget.call_after_refresh(is_painted.set)
+    await is_painted.wait()

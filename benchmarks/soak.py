@@ -119,9 +119,9 @@ class Soak:
 
     async def sample(self) -> None:
         """Record a ``Sample`` every two seconds."""
-        own = psutil.Process()
+        own_process = psutil.Process()
         while time.monotonic() < self.end_s:
-            sizes = own.memory_info().rss, self.follow.memory_info().rss
+            sizes = own_process.memory_info().rss, self.follow.memory_info().rss
             lines = len(self.app.screen.query_one(LogView).store)
             self.samples.append(Sample(*sizes, len(asyncio.all_tasks()), lines))
             await asyncio.sleep(2)

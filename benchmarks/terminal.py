@@ -34,7 +34,7 @@ class Terminal:
     """Runs ``command`` in a pseudo-terminal of 120 × 40; a thread reads all output at once."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        self.begun = time.perf_counter()
+        self.started_s = time.perf_counter()
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
             os.chdir(ROOT)
@@ -44,7 +44,7 @@ class Terminal:
         self.process = psutil.Process(self.pid)
         self._changed = threading.Condition()
         self._written = bytearray()
-        self._last_at = self.begun
+        self._last_at = self.started_s
         self._last_cpu_s = 0.0
         self.bytes_written = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -102,7 +102,7 @@ class Terminal:
             with self._changed:
                 if not self._changed.wait(0.5) and time.perf_counter() > deadline:
                     raise TimeoutError(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
-        return self._last_at - self.begun
+        return self._last_at - self.started_s
 
     def press(self, keys: str) -> None:
         """Type keys."""
@@ -112,19 +112,19 @@ class Terminal:
         """Return CPU and wall time (ms) from a key to the first output after it.
 
         The CPU time (of all threads) does not depend on the load of the machine. First, wait until there is
-        no output (``rest``). Raises TimeoutError.
+        no output (``wait_until_quiet``). Raises TimeoutError.
         """
-        self.rest(most_s=rest_s)
+        self.wait_until_quiet(most_s=rest_s)
         with self._changed:
-            before, cpu_s = self.bytes_written, self.cpu_s
-            begun = time.perf_counter()
+            bytes_before, cpu_s = self.bytes_written, self.cpu_s
+            started_s = time.perf_counter()
             os.write(self._descriptor, keys.encode())
-            while self.bytes_written == before:
+            while self.bytes_written == bytes_before:
                 if not self._changed.wait(5.0):
                     raise TimeoutError(f"nothing was painted after {keys!r}")
-            return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - begun) * 1000
+            return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - started_s) * 1000
 
-    def rest(self, most_s: float = 3.0) -> None:
+    def wait_until_quiet(self, most_s: float = 3.0) -> None:
         """Wait until the program has written nothing for ``QUIET_S``, but at most ``most_s`` seconds."""
         deadline = time.perf_counter() + most_s
         while time.perf_counter() - self._last_at < QUIET_S and time.perf_counter() < deadline:
@@ -143,9 +143,9 @@ class Terminal:
 
     def cpu_percent(self, seconds: float) -> float:
         """Measure the CPU time of the process (not of its children) for some seconds, in % of a core."""
-        before, begun = self.cpu_s, time.perf_counter()
+        cpu_before_s, started_s = self.cpu_s, time.perf_counter()
         time.sleep(seconds)
-        return 100 * (self.cpu_s - before) / (time.perf_counter() - begun)
+        return 100 * (self.cpu_s - cpu_before_s) / (time.perf_counter() - started_s)
 
     @property
     def resident_mib(self) -> float:
@@ -165,7 +165,7 @@ def fresh_user_environ(environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
 def dashboard(environ: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
     """Run this tree's bt-tui in a terminal, without the user's settings and state."""
     command = [sys.executable, "-m", "tui", *arguments]
-    with fresh_user_environ(environ) as own, Terminal(command, own) as terminal:
+    with fresh_user_environ(environ) as user_environ, Terminal(command, user_environ) as terminal:
         yield terminal
 
 
@@ -178,8 +178,8 @@ def key_figures(
     never stops painting.
     """
     costs = [terminal.key_to_paint(key, rest_s=rest_s) for key in keys]
-    for which, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
-        title = f"{name}: key to paint, {which}"
+    for label, choose in (("median", statistics.median), (f"worst of {len(costs)}", max)):
+        title = f"{name}: key to paint, {label}"
         cpu_ms, wall_ms = map(choose, zip(*costs, strict=True))
         yield Figure(f"{title}, CPU", cpu_ms, unit="ms", at_most=50, cause=cause)
         yield Figure(f"{title}, wall", wall_ms, unit="ms")

@@ -221,7 +221,7 @@ async def test_rows_without_a_value_come_last_in_both_directions() -> None:
             rows = table_of(app).rows
             cells = ["".join(text for text, _ in columns[column].cell(row)).strip("–⋯") for row in rows]
             if column == "progress":
-                cells = ["done" if row.done is not None else "" for row in rows]
+                cells = ["done" if row.fraction_and_step is not None else "" for row in rows]
             assert cells == [cell for cell in cells if cell] + [cell for cell in cells if not cell], column
 
 

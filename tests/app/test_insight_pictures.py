@@ -23,7 +23,7 @@ Compare = Callable[..., bool]
 RUNS = (
     ComparedRun(JOBS[0], "read", sick_run("healthy")),
     ComparedRun(JOBS[5], "read", run(JOBS[5])),
-    ComparedRun(JOBS[1], "reading", run(JOBS[1]), part=0.4),
+    ComparedRun(JOBS[1], "reading", run(JOBS[1]), fraction_read=0.4),
 )
 LIMITS = TrainingCapacity.model_validate(
     {

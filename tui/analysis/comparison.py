@@ -51,15 +51,15 @@ _SPEED_UNITS: tuple[tuple[str, Callable[[ProgressSnapshot], Series]], ...] = (
 class ComparedRun:
     """A run in a comparison: its data so far, and how much of its log has been read.
 
-    ``run`` is None until data has been read. ``part`` is the fraction of the log's time range that has been
-    read, and ``gap_count`` the number of gaps in the log. ``error`` explains why reading failed (not
+    ``run`` is None until data has been read. ``fraction_read`` is the fraction of the log's time range that
+    has been read, and ``gap_count`` the number of gaps in the log. ``error`` explains why reading failed (not
     sanitized).
     """
 
     job: TrainingJob
     state: State = "waiting"
     run: RunSnapshot | None = None
-    part: float | None = None
+    fraction_read: float | None = None
     error: str = ""
     gap_count: int = 0
 
@@ -80,16 +80,16 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """A property of all runs: ``values`` for export, ``shown`` for display, both in the runs' order.
+    """A property of all runs: ``values`` for export, ``texts`` for display, both in the runs' order.
 
     ``differs`` is True if the displayed texts are not all equal. ``best`` holds the indexes of the runs with
-    the best value; it is empty for a property that cannot be ranked. ``shown`` is sanitized.
+    the best value; it is empty for a property that cannot be ranked. ``texts`` are sanitized.
     """
 
     id: str
     title: str
     values: tuple[Value, ...]
-    shown: tuple[str, ...]
+    texts: tuple[str, ...]
     differs: bool
     best: frozenset[int] = frozenset()
 
@@ -275,8 +275,8 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
                 curve = speeds[index] if speeds else run.progress.eval_loss_series
             series = over_steps(curve, run.progress) if axis == "step" else curve
         if axis == "elapsed" and len(series):
-            begin = min(began_at(run), series.times[0])
-            series = Series("", tuple(time - begin for time in series.times), series.values)
+            began_s = min(began_at(run), series.times[0])
+            series = Series("", tuple(time - began_s for time in series.times), series.values)
         if len(series):
             lines.append(Series(name, series.times, series.values))
     return tuple(lines)
@@ -342,24 +342,24 @@ def _row(
     change: Change = "",
 ) -> ComparisonRow:
     values = [value_of(run) for run in runs]
-    shown = [format_value(value) if value is not None else UNKNOWN for value in values]
-    differs = len(set(shown)) > 1  # Values that are displayed alike count as equal.
+    texts = [format_value(value) if value is not None else UNKNOWN for value in values]
+    differs = len(set(texts)) > 1  # Values that are displayed alike count as equal.
     best = _best_columns(values, change) if differs else frozenset()
     if change:
-        shown = [
+        texts = [
             text + _change_text(values[0], value, column)
-            for column, (text, value) in enumerate(zip(shown, values, strict=True))
+            for column, (text, value) in enumerate(zip(texts, values, strict=True))
         ]
-    return ComparisonRow(row_id, title, tuple(values), tuple(shown), differs, best)
+    return ComparisonRow(row_id, title, tuple(values), tuple(texts), differs, best)
 
 
-def _change_text(first: Value, value: Value, column: int) -> str:
+def _change_text(first_value: Value, value: Value, column: int) -> str:
     """Format the relative change from the first run, such as `` −12%``; empty in the first column."""
-    if not column or not isinstance(first, int | float) or not isinstance(value, int | float):
+    if not column or not isinstance(first_value, int | float) or not isinstance(value, int | float):
         return ""
-    if not math.isfinite(first) or not math.isfinite(value) or first == 0:
+    if not math.isfinite(first_value) or not math.isfinite(value) or first_value == 0:
         return ""
-    change = (value - first) / abs(first)
+    change = (value - first_value) / abs(first_value)
     return "" if abs(change) < 0.005 else f" {'+' if change > 0 else '−'}{_relative_text(abs(change))}"
 
 
@@ -420,10 +420,10 @@ def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, 
         if run.state == "read" and losses and step is not None and max(losses) <= step:
             losses_by_job[run.job.id] = losses
     common = set.intersection(*map(set, losses_by_job.values())) if len(losses_by_job) > 1 else set[int]()
-    last = max(common, default=None)
-    if not last or all(last == max(losses) for losses in losses_by_job.values()):
+    last_step = max(common, default=None)
+    if not last_step or all(last_step == max(losses) for losses in losses_by_job.values()):
         return None, {}
-    return last, {job_id: losses[last] for job_id, losses in losses_by_job.items()}
+    return last_step, {job_id: losses[last_step] for job_id, losses in losses_by_job.items()}
 
 
 def _certain_losses(progress: ProgressSnapshot) -> dict[int, float]:

@@ -54,7 +54,7 @@ class FileDifference:
     size_bytes_after: int | None = None
     lines: tuple[str, ...] = ()
     """A unified diff; empty for a file that is not text, or whose text may contain secrets."""
-    more: int = 0
+    unshown_count: int = 0
     """Number of differing lines that are not in ``lines``."""
 
 
@@ -266,7 +266,7 @@ class JobDifferences:
     def job(self) -> list[Difference]:
         """The differences in project and hardware."""
         rows = comparison_rows([ComparedRun(self.before), ComparedRun(self.after)])
-        return [Difference(row.title, *row.shown) for row in rows if row.id in _HARDWARE_ROWS and row.differs]
+        return [Difference(row.title, *row.texts) for row in rows if row.id in _HARDWARE_ROWS and row.differs]
 
     @property
     def title(self) -> str:
@@ -276,7 +276,7 @@ class JobDifferences:
         )
 
     @property
-    def none_words(self) -> str:
+    def no_differences_text(self) -> str:
         """A message if there are no differences; empty if there are any."""
         if self.job or self.files:
             return ""
@@ -297,8 +297,8 @@ def _heading(file: FileDifference) -> str:
     name = f"{file.former_path} → {file.path}" if file.former_path else file.path
     heading = f"{name} {file.change}"
     if file.lines:
-        return f"{heading} ({counted(file.more, 'line')} more)" if file.more else heading
-    if file.more:
-        return f"{heading}: {counted(file.more, 'line')} not shown"
+        return f"{heading} ({counted(file.unshown_count, 'line')} more)" if file.unshown_count else heading
+    if file.unshown_count:
+        return f"{heading}: {counted(file.unshown_count, 'line')} not shown"
     sizes = [bytes_iec(size) for size in (file.size_bytes_before, file.size_bytes_after) if size is not None]
     return heading if file.change == "renamed" else f"{heading}: {' → '.join(sizes)}"

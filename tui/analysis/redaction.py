@@ -68,18 +68,18 @@ def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str
     trees = {path: _parsed(text) for path, text in files.items() if path.endswith(".py")}
     private = _private_paths(files, trees)
     configs = [tree for path, tree in trees.items() if tree and path in private]
-    shown = _shown_literals(configs)
+    shown_ids = _shown_literals(configs)
     secrets = {
         part.value
         for tree in configs
         for literal in _literals(tree)
-        if id(literal) not in shown
+        if id(literal) not in shown_ids
         for part in ast.walk(literal)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
     }
 
     def shown_literal(node: ast.expr, source: str) -> str:
-        return _without_assignments(node, source, mark) if id(node) in shown else mark(source)
+        return _without_assignments(node, source, mark) if id(node) in shown_ids else mark(source)
 
     def shown_text(path: str) -> str | None:
         if path not in private:
@@ -137,8 +137,8 @@ def _references_to(path: PurePosixPath) -> list[tuple[str, str]]:
 def _references_in(text: str, tree: ast.Module | None) -> tuple[set[str], set[str]]:
     """Return the names of the modules that a source may import, and of the files that it may read."""
     if tree is None:
-        return set(_words(text)), set(_words(text))
-    shown = _shown_literals([tree])
+        return set(_words_in(text)), set(_words_in(text))
+    shown_ids = _shown_literals([tree])
     modules, ignored_literals = set[str](), set[int]()
     for node in ast.walk(tree):
         match node:
@@ -147,12 +147,12 @@ def _references_in(text: str, tree: ast.Module | None) -> tuple[set[str], set[st
                 modules.update(part for path in module_paths for part in path.split("."))
             case ast.Expr(value=ast.Constant() as value) | ast.keyword(arg="start_commands", value=value):
                 ignored_literals.update(map(id, ast.walk(value)))
-    literals = (literal for literal in _literals(tree) if id(literal) not in shown | ignored_literals)
-    names = {word for literal in literals for word in _words(ast.unparse(literal))}
+    literals = (literal for literal in _literals(tree) if id(literal) not in shown_ids | ignored_literals)
+    names = {word for literal in literals for word in _words_in(ast.unparse(literal))}
     return modules, names
 
 
-def _words(text: str) -> list[str]:
+def _words_in(text: str) -> list[str]:
     return re.findall(r"[\w.-]+", text)
 
 
@@ -200,12 +200,12 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
     These are names, and arguments in ``_SHOWN_ARGUMENTS``. A literal that is assigned to a variable is shown
     if all uses of the variable are such arguments.
     """
-    shown = set[int]()
+    shown_ids = set[int]()
     uses: dict[str, set[int]] = defaultdict(set)
     assignments: dict[str, list[tuple[list[str], ast.expr]]] = defaultdict(list)
     arguments: list[ast.keyword] = []
     for tree in configs:
-        shown.update(_literals_that_are_names(tree))
+        shown_ids.update(_literals_that_are_names(tree))
         aliases = {
             alias.asname: alias.name
             for node in ast.walk(tree)
@@ -236,11 +236,11 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
     while shown_values:
         match shown_values.pop():
             case ast.Constant() as literal:
-                shown.add(id(literal))
+                shown_ids.add(id(literal))
             case ast.BinOp() as composed if _has_shell_assignment(composed):
                 continue
             case ast.JoinedStr(values=parts) as literal:
-                shown.add(id(literal))
+                shown_ids.add(id(literal))
                 text = "".join(map(_fstring_part_text, parts))
                 remaining = _SHELL_ASSIGNMENT.sub("", text)
                 shown_values += [
@@ -267,7 +267,7 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
                     shown_values += [
                         value for names, value in candidates if not any(uses[name] for name in names)
                     ]
-    return shown
+    return shown_ids
 
 
 def _has_shell_assignment(composed: ast.expr) -> bool:

@@ -74,8 +74,8 @@ class Series:
         return len(self.times)
 
     def until(self, time: float) -> Series:
-        stop = bisect_right(self.times, time)
-        return self if stop == len(self) else Series(self.name, self.times[:stop], self.values[:stop])
+        count = bisect_right(self.times, time)
+        return self if count == len(self) else Series(self.name, self.times[:count], self.values[:count])
 
 
 EMPTY = Series("")
@@ -212,14 +212,14 @@ class SeriesBuffer:
         """
         times = self._times
         interval = times[position + 1] - times[position]
-        last = len(times) - 1
+        last_index = len(times) - 1
         interval_before = times[position] - times[position - 1] if position else interval
-        interval_after = times[position + 2] - times[position + 1] if position + 2 <= last else interval
+        interval_after = times[position + 2] - times[position + 1] if position + 2 <= last_index else interval
         if interval <= GAP_FACTOR * min(interval_before, interval_after):
             return False
         nearby = [
             times[other + 1] - times[other]
-            for other in range(max(0, position - _NEIGHBORS), min(last, position + _NEIGHBORS + 1))
+            for other in range(max(0, position - _NEIGHBORS), min(last_index, position + _NEIGHBORS + 1))
             if other != position
         ]
         nearby.sort()

@@ -159,9 +159,9 @@ def outcome_text(transfer: Transfer, resume_keys: str) -> str:
 
     skipped = sum(file.state is FileState.SKIPPED for file in transfer.files)
     skipped_note = f", {count(skipped)} already there" if skipped else ""
-    size = f"{bytes_iec(transfer.size_bytes)}, {counted(len(transfer.files), 'file')}{skipped_note}"
+    size_text = f"{bytes_iec(transfer.size_bytes)}, {counted(len(transfer.files), 'file')}{skipped_note}"
     destination = str(transfer.files[0].path) if len(transfer.files) == 1 else transfer.folder
-    return f"Downloaded {transfer.title} to {sanitize(destination)}: {size}."
+    return f"Downloaded {transfer.title} to {sanitize(destination)}: {size_text}."
 
 
 def time_left(transfer: Transfer) -> str:

@@ -91,9 +91,9 @@ class ComparisonFeed:
         def show_error(error: RequestError, _delay_s: float) -> None:
             run = self._runs[job.id]
             if isinstance(error, NotFound):
-                self._change(replace(run, state="gone", part=None))
+                self._change(replace(run, state="gone", fraction_read=None))
             else:
-                self._change(replace(run, state="failed", part=None, error=str(error)))
+                self._change(replace(run, state="failed", fraction_read=None, error=str(error)))
 
         await retrying(partial(self._read, job), LASTING, sleep=self._pause, on_wait=show_error)
 
@@ -103,7 +103,7 @@ class ComparisonFeed:
         job = await client.jobs.get(job.project_id, job.id)  # Home's data may be outdated.
 
         def show_progress(fraction: float | None, _line_count: int) -> None:
-            run = replace(self._runs[job.id], part=fraction)
+            run = replace(self._runs[job.id], fraction_read=fraction)
             self._change(run if job.is_finished else replace(run, run=watcher.update(log_read=True)))
 
         watcher = RunWatcher(client, job, self._settings, max_points=5000, on_log_progress=show_progress)

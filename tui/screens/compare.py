@@ -217,7 +217,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         priority_count = 1 + len(facts)
         runs_being_read = [run for run in runs if run.state in ("waiting", "reading")]
         if runs_being_read:
-            fractions = [run.part or 0.0 for run in runs_being_read] + [1.0] * (
+            fractions = [run.fraction_read or 0.0 for run in runs_being_read] + [1.0] * (
                 len(runs) - len(runs_being_read)
             )
             logs = counted(len(runs_being_read), "log")

@@ -86,9 +86,8 @@ class DifferencesScreen(ReadOnceScreen):
         not_compared_text = (
             f"Code not compared: {sanitize(differences.not_compared)}" if differences.not_compared else ""
         )
-        remarks: list[Line] = [
-            [(text, "muted")] for text in (not_compared_text, differences.none_words) if text
-        ]
+        texts = (not_compared_text, differences.no_differences_text)
+        remarks: list[Line] = [[(text, "muted")] for text in texts if text]
         # Cut long lines, usually data, at 400 characters: five rows of a narrow screen.
         lines = ((clip(line, 400), tone) for line, tone in differences.lines())
         self._lines = [*remarks, *([(line, tone or "plain")] for line, tone in lines)]

@@ -39,8 +39,8 @@ def _difference_sign(row: ComparisonRow) -> list[Span]:
 
 
 def _value_of_run(run_index: int, row: ComparisonRow) -> list[Span]:
-    if run_index >= len(row.shown):
+    if run_index >= len(row.texts):
         return []
     is_best = run_index in row.best
     tone = "good" if is_best else ("plain" if row.differs else "muted")
-    return [("★ " if is_best else "", tone), (row.shown[run_index], tone)]
+    return [("★ " if is_best else "", tone), (row.texts[run_index], tone)]

@@ -115,7 +115,7 @@ def test_nothing_is_lost_or_counted_twice(
     rows = all_open(tree, Order(key, descending))
     assert sorted(rows.nodes) == list(range(1, len(tree)))
     matches = filtered(tree, pattern)
-    kept = [node for node in range(1, len(tree)) if matches.kept[node] and not tree.is_directory(node)]
+    kept = [node for node in range(1, len(tree)) if matches.is_kept[node] and not tree.is_directory(node)]
     assert matches.file_counts[ROOT] == len(kept)
     assert matches.sizes[ROOT] == sum(tree.sizes[node] for node in kept)
 

@@ -80,7 +80,7 @@ def test_python_that_cannot_be_parsed_is_only_counted(source: str) -> None:
     before = {"config.py": b"import truss_train\n", "helper.py": b""}
     found = code_differences(before, {"config.py": source.format(SECRET).encode(), "helper.py": helper})
     assert SECRET not in repr(found)
-    assert (found[0].lines, found[0].more >= 1) == ((), True)
+    assert (found[0].lines, found[0].unshown_count >= 1) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_long_differences_and_large_files_are_bounded_and_counted() -> None:
     many = {f"{number}.txt": b"x\n" for number in range(MAX_LINES + 5)}
     found = code_differences({}, {"long.txt": lines, "large.txt": b"a" * (MAX_FILE_BYTES + 1)} | many)
     files = {file.path: file for file in found}
-    assert (len(files["long.txt"].lines), files["long.txt"].more) in ((MAX_LINES, 801), (0, 1_001))
+    assert (len(files["long.txt"].lines), files["long.txt"].unshown_count) in ((MAX_LINES, 801), (0, 1_001))
     assert files["large.txt"].lines == ()
     assert sum(bool(file.lines) for file in found) <= MAX_LINES
 
@@ -180,7 +180,7 @@ def test_lines_are_numbered_as_in_the_file_and_too_many_are_counted() -> None:
     (found,) = code_differences({"a": text}, {"a": text.replace(b"line 5000\n", b"line x\n")})
     assert found.lines[0] == "@@ -4998,7 +4998,7 @@" and len(found.lines) == 9
     (found,) = code_differences({"a": text}, {"a": "\n".join(reversed(lines)).encode()})
-    assert (found.lines, found.more) == ((), 10_000)
+    assert (found.lines, found.unshown_count) == ((), 10_000)
 
 
 def test_text_beyond_the_limit_is_compared_by_content() -> None:

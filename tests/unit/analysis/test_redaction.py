@@ -125,7 +125,7 @@ def test_changed_value_is_reported_for_each_file(
     changed = {path for path in after if before[path] != after[path]}
     found = code_differences(before, after)
     assert {each.path for each in found} == changed
-    assert all(each.more or any("<new value>" in line for line in each.lines) for each in found)
+    assert all(each.unshown_count or any("<new value>" in line for line in each.lines) for each in found)
 
 
 SHAPES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("hidden_values.json").read_text())
@@ -147,7 +147,9 @@ def test_value_is_hidden_and_its_change_reported(texts: dict[str, str]) -> None:
     shown = everything_shown(before, after) + everything_shown({}, after)
     assert not re.search("zqBEFORE|zqAFTER", shown)
     found = code_differences(before, after)
-    assert found and all(each.more or any("<new value>" in line for line in each.lines) for each in found)
+    assert found and all(
+        each.unshown_count or any("<new value>" in line for line in each.lines) for each in found
+    )
 
 
 @pytest.mark.parametrize("line", ["image=Image(base_image='torch:2.8')", "compute=Compute(node_count=3)"])

@@ -202,7 +202,7 @@ def test_halt_names_the_checkpoint_from_before() -> None:
 def test_no_checkpoint_is_claimed_to_be_missing_before_they_are_listed() -> None:
     found = HealthFinding(KINDS["loss-not-finite"], "critical", "loss is NaN", since=ONE_O_CLOCK)
     assert explain(RUN, found, ()).facts == ()
-    assert explain(replace(RUN, checkpoints=()), found, ()).facts == ("no checkpoint from before is listed",)
+    assert explain(replace(RUN, checkpoints=()), found, ()).facts == ("no earlier checkpoint is listed",)
 
 
 def test_explanation_says_what_a_problem_has_cost_so_far() -> None:

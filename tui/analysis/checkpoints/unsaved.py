@@ -63,7 +63,7 @@ def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:
         return None
     uploading = newest_of(checkpoint for checkpoint in checkpoints if sync_state(checkpoint) == "uploading")
     seconds = max(0.0, (now - since).total_seconds())
-    intervals_s = [(later - before).total_seconds() for before, later in pairwise(times)]
+    intervals_s = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
     # a single interval does not predict the next checkpoint
     due_at = times[-1] + timedelta(seconds=median(intervals_s)) if len(intervals_s) >= 2 else None
     return UnsavedWork(

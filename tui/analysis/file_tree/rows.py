@@ -20,7 +20,7 @@ class Matches:
     """The result of a filter. Each sequence has an item per node."""
 
     pattern: str
-    kept: bytearray
+    is_kept: bytearray
     """1 for nodes to show: matches, the directories above, and everything in matching directories."""
     hits: bytearray
     """1 for matches, and for everything in matching directories."""
@@ -43,20 +43,18 @@ def filtered(tree: FileTree, pattern: str) -> Matches:
     """Match a pattern (see ``compile_pattern``) against paths if it contains a slash, else against names."""
     matches = compile_pattern(pattern)
     by_path = "/" in pattern
-    hits, kept = bytearray(len(tree)), bytearray(len(tree))
+    hits, is_kept = bytearray(len(tree)), bytearray(len(tree))
     for node in range(1, len(tree)):
         # Unlisted directories match only through their files, since building their paths is slow.
         entry = tree.entry(node) if by_path else None
         text = (entry.path if entry else "") if by_path else tree.names[node]
         hits[node] = hits[tree.parents[node]] or matches(text)
     for node in range(len(tree) - 1, ROOT, -1):
-        if hits[node] or kept[node]:
-            kept[node] = kept[tree.parents[node]] = 1
-    is_kept_file = [kept[node] and not tree.is_directory(node) for node in range(len(tree))]
-    sizes = tree.totals(
-        [size if is_kept else 0 for size, is_kept in zip(tree.sizes, is_kept_file, strict=True)]
-    )
-    return Matches(pattern, kept, hits, sizes, tree.totals([int(is_kept) for is_kept in is_kept_file]))
+        if hits[node] or is_kept[node]:
+            is_kept[node] = is_kept[tree.parents[node]] = 1
+    is_kept_file = [is_kept[node] and not tree.is_directory(node) for node in range(len(tree))]
+    sizes = tree.totals([size if keeps else 0 for size, keeps in zip(tree.sizes, is_kept_file, strict=True)])
+    return Matches(pattern, is_kept, hits, sizes, tree.totals([int(keeps) for keeps in is_kept_file]))
 
 
 SORT_CHUNK = 4096
@@ -188,7 +186,9 @@ class VisibleRows:
         if node not in self.sorted_children:
             self.sorted_children[node] = sorted_nodes(self.tree, self.tree.children[node] or (), self.order)
         children = self.sorted_children[node]
-        return children if self.matches is None else [child for child in children if self.matches.kept[child]]
+        return (
+            children if self.matches is None else [child for child in children if self.matches.is_kept[child]]
+        )
 
     def _with_open(self, open_nodes: Set[int]) -> VisibleRows:
         open_unfiltered = open_nodes if self.matches is None else self.open_unfiltered
@@ -213,32 +213,34 @@ class VisibleRows:
 
 
 def arranged(
-    entries: Sequence[FileEntry], pattern: str, order: Order, before: VisibleRows | None
+    entries: Sequence[FileEntry], pattern: str, order: Order, old_rows: VisibleRows | None
 ) -> VisibleRows:
-    """Return the rows of these files; the directories that are open in ``before`` stay open.
+    """Return the rows of these files; the directories that are open in ``old_rows`` stay open.
 
-    Without ``before``, open each directory from the root down that has no siblings.
+    Without ``old_rows``, open each directory from the root down that has no siblings.
     """
-    if before is not None and before.tree.entries is entries:
+    if old_rows is not None and old_rows.tree.entries is entries:
         tree, open_unfiltered, matches, open_nodes = (
-            before.tree,
-            before.open_unfiltered,
-            before.matches,
-            before.open_nodes,
+            old_rows.tree,
+            old_rows.open_unfiltered,
+            old_rows.matches,
+            old_rows.open_nodes,
         )
-        sorted_children = before.sorted_children if before.order == order else {}
+        sorted_children = old_rows.sorted_children if old_rows.order == order else {}
     else:
         tree, matches, sorted_children = FileTree(entries), None, {}
         open_nodes = open_unfiltered = (
             _single_child_chain(tree)
-            if before is None
-            else tree.nodes_at(map(before.tree.path, before.open_unfiltered))
+            if old_rows is None
+            else tree.nodes_at(map(old_rows.tree.path, old_rows.open_unfiltered))
         )
     if not pattern:
         matches, open_nodes = None, open_unfiltered
     elif matches is None or matches.pattern != pattern:
         matches = filtered(tree, pattern)
-        open_nodes = {node for node in range(1, len(tree)) if matches.kept[node] and tree.is_directory(node)}
+        open_nodes = {
+            node for node in range(1, len(tree)) if matches.is_kept[node] and tree.is_directory(node)
+        }
     return VisibleRows(tree, order, matches, open_nodes, open_unfiltered, sorted_children)
 
 

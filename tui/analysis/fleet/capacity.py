@@ -93,7 +93,7 @@ class CapacityView:
 
     @property
     def shown_rows(self) -> list[CapacityRow]:
-        """``rows`` without a team's rows that equal the organization's, such as those of its only team."""
+        """``rows`` without rows of teams that repeat the organization's, as those of an only team do."""
         organization_figures = {_figures(row) for row in self.rows if not row.team}
         return [row for row in self.rows if not row.team or _figures(row) not in organization_figures]
 

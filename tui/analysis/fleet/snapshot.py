@@ -197,7 +197,7 @@ class JobRow:
         return self.progress.loss if self.progress is not None else None
 
     @property
-    def done(self) -> tuple[float, int] | None:
+    def fraction_and_step(self) -> tuple[float, int] | None:
         """The completed fraction (0 if the total is unknown) and the step; None if no step is reported."""
         progress = self.progress
         if progress is None or progress.step is None:
@@ -258,9 +258,13 @@ class FleetSnapshot:
 
 
 def job_row(
-    job: TrainingJob, preview: JobPreview, now: datetime, usd_per_hour: float | None = None, place: int = 0
+    job: TrainingJob,
+    preview: JobPreview,
+    now: datetime,
+    usd_per_hour: float | None = None,
+    queue_place: int = 0,
 ) -> JobRow:
-    """Return a job's row; ``place`` is its queue position, from 1 (0: not in the queue)."""
+    """Return a job's row; ``queue_place`` is its queue position, from 1 (0: not in the queue)."""
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     status = status_view(job.current_status)
     running = job.current_status == JobStatus.RUNNING
@@ -281,7 +285,7 @@ def job_row(
         node_seconds=node_seconds(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
-        note=brief(costliest_alarm, now) if costliest_alarm is not None else _note(job, place),
+        note=brief(costliest_alarm, now) if costliest_alarm is not None else _note(job, queue_place),
         saved=_saved(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
@@ -329,8 +333,8 @@ def progress_words(row: JobRow) -> str:
         return ""
     if progress.fraction is None:
         return f"step {count(progress.step)}"
-    left = f", {duration(row.eta_s)} left" if row.eta_s is not None else ""
-    return f"{percent(progress.fraction)}{left}"
+    eta_text = f", {duration(row.eta_s)} left" if row.eta_s is not None else ""
+    return f"{percent(progress.fraction)}{eta_text}"
 
 
 def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
@@ -381,9 +385,9 @@ def _best(preview: JobPreview) -> str:
     return f"best {name} {number((max if name == 'reward' else min)(values))}"
 
 
-def _note(job: TrainingJob, place: int) -> str:
+def _note(job: TrainingJob, queue_place: int) -> str:
     if job.current_status in WAITING_STATUSES:
-        return f"place {place} in line" if place else ""
+        return f"place {queue_place} in line" if queue_place else ""
     return short_reason(sanitize(job.error_message or "")) if job.is_finished else ""
 
 

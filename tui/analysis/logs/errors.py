@@ -192,26 +192,29 @@ class TracebackReader:
         if not self._open and not (_PYTHON_HEADING in text or _is_native_heading(text)):
             return None
         lane, body = _split_lane(text)
-        part = self._begin(lane, body) or self._continue(lane, body)
+        part = self._begin_traceback(lane, body) or self._continue_traceback(lane, body)
         return None if part is None else TracebackLine(part, lane)
 
-    def _begin(self, lane: str, body: str) -> TracebackPart | None:
+    def _begin_traceback(self, lane: str, body: str) -> TracebackPart | None:
         traceback = self._open.get(lane)
         is_indented = body[:1].isspace()
         if _PYTHON_HEADING in body and (
             _is_python_heading(body) or (traceback is not None and (traceback.is_chained or is_indented))
         ):
-            kind, is_inside = _Kind.PYTHON, traceback is not None and (traceback.is_chained or is_indented)
+            kind, continues_traceback = (
+                _Kind.PYTHON,
+                traceback is not None and (traceback.is_chained or is_indented),
+            )
         elif _is_native_heading(body) and not (
             traceback is not None and traceback.kind is _Kind.PYTHON and is_indented
         ):
-            kind, is_inside = _Kind.NATIVE, traceback is not None
+            kind, continues_traceback = _Kind.NATIVE, traceback is not None
         else:
             return None
         self._open[lane] = _OpenTraceback(kind)
-        return TracebackPart.INSIDE if is_inside else TracebackPart.BEGIN
+        return TracebackPart.INSIDE if continues_traceback else TracebackPart.BEGIN
 
-    def _continue(self, lane: str, body: str) -> TracebackPart | None:
+    def _continue_traceback(self, lane: str, body: str) -> TracebackPart | None:
         traceback = self._open.get(lane)
         if traceback is None:
             return None
@@ -242,8 +245,8 @@ def _is_native_heading(text: str) -> bool:
 
 def _is_python_heading(body: str) -> bool:
     """Return True for the heading of a traceback, False for a sentence that mentions tracebacks."""
-    before, _, after = body.partition(_PYTHON_HEADING)
-    return after.startswith("most recent call last):") and len(before.split()) <= 4
+    prefix, _, rest_of_line = body.partition(_PYTHON_HEADING)
+    return rest_of_line.startswith("most recent call last):") and len(prefix.split()) <= 4
 
 
 def _split_lane(text: str) -> tuple[str, str]:

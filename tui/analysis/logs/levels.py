@@ -117,9 +117,9 @@ def _head_level(head: str) -> LogLevel | Literal[""]:
     match = _AT_BEGINNING.match(head)
     if match is not None:
         return _LEVELS_BY_NAME[match["word"].upper()]
-    between = _BETWEEN_SEPARATORS.search(head)
-    if between is not None:
-        name = between["word"] or between["module"] or between["nccl"] or between["pair"]
+    separated = _BETWEEN_SEPARATORS.search(head)
+    if separated is not None:
+        name = separated["word"] or separated["module"] or separated["nccl"] or separated["pair"]
         return _LEVELS_BY_NAME.get(name.upper(), "")
     glog = _GLOG.match(head)
     if glog is not None:

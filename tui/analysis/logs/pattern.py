@@ -93,8 +93,8 @@ class LogPattern:
         needle = self.text if matches_case else self.text.lower()
 
         def matches(message: str) -> bool:
-            shown = strip_ansi(message) if _ESCAPE in message else message
-            return needle in (shown if matches_case else shown.lower())
+            visible_text = strip_ansi(message) if _ESCAPE in message else message
+            return needle in (visible_text if matches_case else visible_text.lower())
 
         return matches
 

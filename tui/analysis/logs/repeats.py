@@ -50,8 +50,8 @@ def progress_bar(text: str) -> BarState | None:
     bar = bar_pattern.search(text)
     if bar is None:
         return None
-    title, after = text[: bar.start()], text[bar.end() :]
-    count, percent = _COUNT.search(after) or _COUNT.search(title), _PERCENT.search(text)
+    title, text_after_bar = text[: bar.start()], text[bar.end() :]
+    count, percent = _COUNT.search(text_after_bar) or _COUNT.search(title), _PERCENT.search(text)
     if count is None and percent is None:
         return None  # a separator or a table border
     done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
@@ -131,8 +131,8 @@ def _without_process_numbers(text: str) -> str:
     pieces: list[bytes] = []
     position = 0
     for match in _PROCESS_NUMBER.finditer(data):
-        begin, end = match.span()
-        pieces += (data[position:begin], data[begin:end].rstrip(b"0123456789"), b"#")
+        start, end = match.span()
+        pieces += (data[position:start], data[start:end].rstrip(b"0123456789"), b"#")
         position = end
     if not pieces:
         return text

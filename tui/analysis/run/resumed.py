@@ -28,13 +28,13 @@ def next_name(job: TrainingJob) -> str:
 def predecessor(job: TrainingJob, jobs: Iterable[TrainingJob]) -> TrainingJob | None:
     """Return the job that ``job`` resumed, if it is among ``jobs``."""
     candidates = [
-        other
-        for other in jobs
-        if next_name(other) == job.name
-        and (other.project_id, other.is_finished) == (job.project_id, True)
-        and time_key(other.created_at) < time_key(job.created_at)
+        candidate
+        for candidate in jobs
+        if next_name(candidate) == job.name
+        and (candidate.project_id, candidate.is_finished) == (job.project_id, True)
+        and time_key(candidate.created_at) < time_key(job.created_at)
     ]
-    return max(candidates, key=lambda other: time_key(other.created_at), default=None)
+    return max(candidates, key=lambda candidate: time_key(candidate.created_at), default=None)
 
 
 def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapshot:

@@ -155,15 +155,15 @@ def _range(low: float | None, likely: float | None, high: float | None) -> Docum
     return without_empty(low=rounded(low), likely=rounded(likely), high=rounded(high))
 
 
-def bounded(text: str | None, size: int) -> str:
-    """Return a text on one line, cut to at most ``size`` bytes in ASCII JSON.
+def bounded(text: str | None, max_bytes: int) -> str:
+    """Return a text on one line, cut to at most ``max_bytes`` bytes in ASCII JSON.
 
     ASCII JSON is the longest format, since an escape sequence has more bytes than its character in UTF-8.
     """
-    line = sanitize((text or "")[: 2 * size])
-    if len(text or "") <= 2 * size and len(json.dumps(line)) - 2 <= size:
+    line = sanitize((text or "")[: 2 * max_bytes])
+    if len(text or "") <= 2 * max_bytes and len(json.dumps(line)) - 2 <= max_bytes:
         return line
-    bytes_left = size - (len(json.dumps(ELLIPSIS)) - 2)
+    bytes_left = max_bytes - (len(json.dumps(ELLIPSIS)) - 2)
     for index, character in enumerate(line):
         bytes_left -= len(json.dumps(character)) - 2
         if bytes_left < 0:
@@ -418,10 +418,12 @@ def _newest_checkpoint(run: RunSnapshot, facts: Sequence[CheckpointFacts]) -> Do
     newest = next((fact for fact in facts if fact.is_newest), None)
     if newest is not None:
         return _checkpoint(newest, run.at)
-    last = last_checkpoint(run)
-    if last is None:
+    last_saved = last_checkpoint(run)
+    if last_saved is None:
         return None
-    return without_empty(name=bounded(last.name, 100), age_s=_age(last.at, run.at), where=last.where)
+    return without_empty(
+        name=bounded(last_saved.name, 100), age_s=_age(last_saved.at, run.at), where=last_saved.where
+    )
 
 
 def _checkpoint(fact: CheckpointFacts, now: datetime) -> Document:

@@ -235,16 +235,16 @@ def _last_checkpoint_fact(run: RunSnapshot, finding: HealthFinding) -> Iterator[
     if name:
         yield f"last checkpoint from before: {name}{step_note}, {age} earlier"
     else:
-        yield "no checkpoint from before is listed"
+        yield "no earlier checkpoint is listed"
 
 
 def _cost_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
     if run.usd_per_hour is None or run.job.current_status in WAITING_STATUSES:
         return
     if (lost := lost_usd(finding, run.usd_per_hour, run.end_or_now)) >= 1:
-        share, rate = percent(finding.wasted), money(run.usd_per_hour)
+        wasted_share, hourly_cost = percent(finding.wasted), money(run.usd_per_hour)
         so_far = "" if run.job.is_finished else " so far"
-        yield f"lost{so_far}: ≈${lost:,.0f}, {share} of the run's {rate} an hour (estimate)"
+        yield f"lost{so_far}: ≈${lost:,.0f}, {wasted_share} of the run's {hourly_cost} an hour (estimate)"
     elif not run.job.is_finished:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 

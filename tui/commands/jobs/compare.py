@@ -172,7 +172,8 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
         lines = "\n".join(line for line, _ in differences.lines())
         fenced_lines = lines.replace("`", "'")
         text = f"### {markdown_code(differences.title)}\n\n"
-        text += f"{differences.none_words}\n" if differences.none_words else f"```diff{fenced_lines}\n```\n"
+        none_text = differences.no_differences_text
+        text += f"{none_text}\n" if none_text else f"```diff{fenced_lines}\n```\n"
     document = {
         "job_a": first_job.id,
         "job_b": second_job.id,
@@ -181,5 +182,5 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
         "code_not_compared_because": differences.not_compared or None,
     }
     output.answer(document, text)
-    if differences.none_words:
-        output.remark(differences.none_words)
+    if differences.no_differences_text:
+        output.remark(differences.no_differences_text)
