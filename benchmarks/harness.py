@@ -108,26 +108,26 @@ def table(figures: Sequence[Figure]) -> str:
 
 def wall_ms(action: Callable[[], object]) -> float:
     """Return the wall time of one call."""
-    started = time.perf_counter()
+    started_s = time.perf_counter()
     action()
-    return (time.perf_counter() - started) * 1000
+    return (time.perf_counter() - started_s) * 1000
 
 
 def cpu_ms(action: Callable[[], object]) -> float:
     """Return the CPU time of one call in this process; on a shared machine, it varies less than wall time."""
-    started = time.process_time()
+    started_s = time.process_time()
     action()
-    return (time.process_time() - started) * 1000
+    return (time.process_time() - started_s) * 1000
 
 
 async def cpu_ms_to_paint(
     action: Callable[[], object], wait_for_paint: Callable[[], Awaitable[object]]
 ) -> float:
     """Return the CPU time of an action until ``wait_for_paint`` returns."""
-    started = time.process_time()
+    started_s = time.process_time()
     action()
     await wait_for_paint()
-    return (time.process_time() - started) * 1000
+    return (time.process_time() - started_s) * 1000
 
 
 def measure_in_turn(

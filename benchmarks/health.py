@@ -73,11 +73,11 @@ INSTANCE_TYPE = InstanceType(
 class CheckedRun:
     """The findings and verdicts of a run."""
 
-    first: dict[str, tuple[float, HealthFinding]] = field(default_factory=dict)
+    first_findings: dict[str, tuple[float, HealthFinding]] = field(default_factory=dict)
     """The first finding of each kind, and its time."""
     severity: dict[str, str] = field(default_factory=dict)
     """The worst severity of each kind."""
-    times: Counter[str] = field(default_factory=Counter)
+    appearances: Counter[str] = field(default_factory=Counter)
     """How often each kind appeared, after it had not been found."""
     states: list[tuple[float, str]] = field(default_factory=list)
     """The changes of the verdict's state, and their times."""
@@ -86,16 +86,16 @@ class CheckedRun:
         """Record the findings of a check."""
         for finding in findings:
             kind = str(finding.kind)
-            self.first.setdefault(kind, (at, finding))
+            self.first_findings.setdefault(kind, (at, finding))
             if finding.severity == "critical" or self.severity.get(kind, "info") == "info":
                 self.severity[kind] = finding.severity
-        self.times.update(
+        self.appearances.update(
             {str(finding.kind) for finding in findings} - {str(finding.kind) for finding in previous}
         )
 
     def described(self, kind: str) -> str:
         """Return the time and the text of the first finding of a kind; ``{}`` is left to be filled."""
-        at, finding = self.first[kind]
+        at, finding = self.first_findings[kind]
         return f"{duration(at)}{{}} {self.severity[kind]} {kind}: {finding.text}"
 
 
@@ -216,20 +216,20 @@ class Tally:
 def problems(name: str, run: Run, result: CheckedRun, tallies: dict[str, Tally]) -> Iterator[str]:
     """Add a run to the tallies; yield its errors as texts."""
     for kind, begins in run.expected.items():
-        if kind not in result.first:
+        if kind not in result.first_findings:
             tallies[kind].missed += 1
             yield f"{name}: missed {kind}"
-        elif (at := result.first[kind][0]) >= begins:
+        elif (at := result.first_findings[kind][0]) >= begins:
             tallies[kind].right += 1
             tallies[kind].delays.append(at - begins)
-    for kind, (at, _) in result.first.items():
+    for kind, (at, _) in result.first_findings.items():
         if at >= run.expected.get(kind, 0.0) and kind in {*run.expected, *run.allowed}:
             continue
         is_remark = result.severity[kind] == "info"
         if not is_remark:
             tallies[kind].false += 1
         yield f"{'(remark)' if is_remark else 'false'} {name}: {result.described(kind).format(':')}"
-    for kind, times in result.times.items():
+    for kind, times in result.appearances.items():
         if times > 2:
             yield f"{name}: {kind} came {times} times"
     if not run.expected and "critical" in result.severity.values():
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str]) -> None:
                 print(problem)
             if "-v" in arguments:
                 print(make.__name__, seed, [(duration(at), state) for at, state in result.states])
-                for kind in result.first:
+                for kind in result.first_findings:
                     print(f"    {result.described(kind).format('')}")
     print(
         f"\n{'kind':20} {'precision':>9} {'recall':>9} right missed false {'delay':>8} {'longest':>8}"

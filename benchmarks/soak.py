@@ -162,11 +162,11 @@ class Soak:
         """Return the figures of the outages, and those that compare the second half with the first."""
         warm = self.samples[int(len(self.samples) * WARM_UP_FRACTION) :]
         halves = warm[: len(warm) // 2], warm[len(warm) // 2 :]
-        lines, tasks, follow, own = (
+        lines, tasks, follow_bytes, own_bytes = (
             [median(getattr(sample, name) for sample in half) for half in halves]
             for name in ("lines", "tasks", "follow_bytes", "dashboard_bytes")
         )
-        own_grown = own[1] - BYTES_PER_LINE * (lines[1] - lines[0])
+        own_growth = own_bytes[1] - BYTES_PER_LINE * (lines[1] - lines[0])
         against = "first half"
         return [
             *(
@@ -175,8 +175,15 @@ class Soak:
                 )
                 for name, waits in self.waits_s.items()
             ),
-            Figure("logs --follow: memory", follow[1] / MIB, follow[0] / MIB, against, "MiB", at_most=1.1),
-            Figure("dashboard: memory", own_grown / MIB, own[0] / MIB, against, "MiB", at_most=1.1),
+            Figure(
+                "logs --follow: memory",
+                follow_bytes[1] / MIB,
+                follow_bytes[0] / MIB,
+                against,
+                "MiB",
+                at_most=1.1,
+            ),
+            Figure("dashboard: memory", own_growth / MIB, own_bytes[0] / MIB, against, "MiB", at_most=1.1),
             Figure("dashboard: tasks more than before", tasks[1] - tasks[0], at_most=2),
         ]
 

@@ -217,15 +217,17 @@ def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
 def job_records(runs: Sequence[ComparedRun]) -> list[dict[str, object]]:
     """Return one JSON-ready object per run with all properties of ``comparison_rows``."""
     properties = comparison_rows(runs)
-    values: list[tuple[Value, ...]] = [
+    property_rows: list[tuple[Value, ...]] = [
         ("job_id", *(run.job.id for run in runs)),
         ("name", *(run.job.name for run in runs)),
         *((row.id, *row.values) for row in properties),
         ("throughput_unit", *([throughput_unit(runs)] * len(runs))),
         ("log_gaps", *(run.gap_count for run in runs)),
     ]
-    columns = tuple(str(entry[0]) for entry in values)
-    rows = tuple(tuple(entry[index + 1] for entry in values) for index in range(len(runs)))
+    columns = tuple(str(property_row[0]) for property_row in property_rows)
+    rows = tuple(
+        tuple(property_row[index + 1] for property_row in property_rows) for index in range(len(runs))
+    )
     return records(ExportTable("jobs", columns, rows))
 
 
@@ -300,9 +302,9 @@ def throughput_unit(runs: Sequence[ComparedRun]) -> str:
 def began_at(compared: ComparedRun) -> float:
     """Return when a run began (epoch seconds): from its status history, else its first log line."""
     run = compared.run
-    ran = run.running_time if run is not None else None
-    if ran is not None and ran.measured and ran.since is not None:
-        return ran.since.timestamp()
+    running_time = run.running_time if run is not None else None
+    if running_time is not None and running_time.measured and running_time.since is not None:
+        return running_time.since.timestamp()
     if compared.progress.first_line_at_ns is not None:
         return compared.progress.first_line_at_ns / NS_PER_S
     return compared.job.created_at.timestamp() if compared.job.created_at else 0.0
@@ -321,7 +323,7 @@ def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
 
 
 def _speeds_and_unit(runs: Sequence[ComparedRun]) -> tuple[tuple[Series, ...], str]:
-    """Return the speeds of all runs in a unit that, if possible, all runs with a speed report."""
+    """Return the speeds of all runs, and their unit, which, if possible, all runs with a speed report."""
     progress_with_speed = [run.progress for run in runs if len(run.progress.throughput_series[0])]
     for unit, series_of in _SPEED_UNITS:
         if progress_with_speed and all(len(series_of(progress)) for progress in progress_with_speed):
@@ -382,8 +384,12 @@ def _gpus(compared: ComparedRun) -> int | None:
 
 
 def _duration(compared: ComparedRun) -> float | None:
-    ran = compared.run.running_time if compared.run else None
-    return ran.seconds if ran is not None and (ran.seconds or ran.measured) else None
+    running_time = compared.run.running_time if compared.run else None
+    return (
+        running_time.seconds
+        if running_time is not None and (running_time.seconds or running_time.measured)
+        else None
+    )
 
 
 def _last_reward(compared: ComparedRun) -> float | None:
@@ -463,8 +469,8 @@ def _text(value: Value) -> str:
     return sanitize(str(value))
 
 
-def _numeric(show: Callable[[float], str]) -> Callable[[Value], str]:
-    return lambda value: show(value) if isinstance(value, int | float) else UNKNOWN
+def _numeric(format_value: Callable[[float], str]) -> Callable[[Value], str]:
+    return lambda value: format_value(value) if isinstance(value, int | float) else UNKNOWN
 
 
 _count, _seconds, _number = _numeric(count), _numeric(duration), _numeric(number)

@@ -200,7 +200,7 @@ def price_of(
 
 def cost_of(
     job: TrainingJob,
-    ran: RunningTime,
+    run_time: RunningTime,
     *,
     node_count: int,
     price_per_minute: float | None = None,
@@ -214,28 +214,28 @@ def cost_of(
     """
     gpus = max(0, job.instance_type.gpu_count) * node_count
     usd_per_s = None if price_per_minute is None else price_per_minute * node_count / MINUTE_S
-    basis, unbilled = _basis_text(ran, node_count, price_per_minute), None
+    basis, unbilled = _basis_text(run_time, node_count, price_per_minute), None
     if billed is not None:
         basis += ", less the billed minutes"
         unbilled = (
             0.0
             if all_billed
-            else unbilled_minutes(billed, ran.seconds / MINUTE_S, node_count, price_per_minute)
+            else unbilled_minutes(billed, run_time.seconds / MINUTE_S, node_count, price_per_minute)
         )
     cost = Cost(
-        gpu_hours=gpus * ran.seconds / HOUR_S if gpus else None,
-        usd=None if usd_per_s is None else usd_per_s * ran.seconds,
+        gpu_hours=gpus * run_time.seconds / HOUR_S if gpus else None,
+        usd=None if usd_per_s is None else usd_per_s * run_time.seconds,
         price_per_minute=price_per_minute,
         basis=basis,
         billed=billed,
         unbilled_minutes=unbilled,
         unbilled_usd=_price(unbilled, price_per_minute),
-        measured=ran.measured,
+        measured=run_time.measured,
     )
     if left_s is None or job.is_finished:
         return cost
     if gpus:
-        cost = replace(cost, gpu_hours_to_end=gpus * (ran.seconds + left_s[1]) / HOUR_S)
+        cost = replace(cost, gpu_hours_to_end=gpus * (run_time.seconds + left_s[1]) / HOUR_S)
     if usd_per_s is not None and (spent := cost.spent_usd) is not None:
         low, likely, high = (spent + usd_per_s * seconds for seconds in left_s)
         cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
@@ -249,11 +249,11 @@ def _price(minutes: float | None, price_per_minute: float | None) -> float | Non
     return None if minutes is None or price_per_minute is None else minutes * price_per_minute
 
 
-def _basis_text(ran: RunningTime, node_count: int, price_per_minute: float | None) -> str:
+def _basis_text(run_time: RunningTime, node_count: int, price_per_minute: float | None) -> str:
     nodes = counted(node_count, "node")
     if price_per_minute is None:
-        return f"{nodes} × {ran.label}; price unknown"
-    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {ran.label}"
+        return f"{nodes} × {run_time.label}; price unknown"
+    return f"list price ${price_per_minute:g} per node-minute × {nodes} × {run_time.label}"
 
 
 @dataclass(frozen=True, slots=True)

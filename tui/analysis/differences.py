@@ -125,7 +125,7 @@ class _HiddenValues:
 
 
 class _JobFiles:
-    """The files of one of the two jobs: their texts, and the lines of these to show without secrets."""
+    """The files of one of the two jobs: their texts, and their lines without secrets."""
 
     def __init__(self, files: Files, marks: _HiddenValues) -> None:
         self._files = files
@@ -238,7 +238,7 @@ def _former_paths(before: Files, after: Files) -> dict[str, str]:
     return former
 
 
-_HARDWARE_ROWS = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
+_HARDWARE_ROW_IDS = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})
 """Ids of the comparison rows that describe a job's project and hardware, not its run."""
 TONES = {"+": "good", "-": "bad", "@": "muted"}
 """Tones of the lines of a diff by their first character."""
@@ -266,7 +266,9 @@ class JobDifferences:
     def job(self) -> list[Difference]:
         """The differences in project and hardware."""
         rows = comparison_rows([ComparedRun(self.before), ComparedRun(self.after)])
-        return [Difference(row.title, *row.texts) for row in rows if row.id in _HARDWARE_ROWS and row.differs]
+        return [
+            Difference(row.title, *row.texts) for row in rows if row.id in _HARDWARE_ROW_IDS and row.differs
+        ]
 
     @property
     def title(self) -> str:

@@ -127,14 +127,14 @@ class MetricsFold:
 
     A node whose samples did not change is the same object in the next snapshot. A node that is missing in new
     responses keeps its history but has no current values. Samples denser than requested are reduced to their
-    extremes (``resample``), or with ``thins`` to one sample per step.
+    extremes (``resample``), or with ``keeps_first_per_step`` to the first of each step.
     """
 
-    def __init__(self, *, max_points: int = MAX_POINTS, thins: bool = False) -> None:
+    def __init__(self, *, max_points: int = MAX_POINTS, keeps_first_per_step: bool = False) -> None:
         self._max_points = max_points
-        self._thins = thins
+        self._keeps_first_per_step = keeps_first_per_step
         self._nodes: dict[str, _Buffers] = {}
-        self._cache = _Buffers(max_points, thins)
+        self._cache = _Buffers(max_points, keeps_first_per_step)
         self._snapshot = MetricsSnapshot()
         self._has_changed = False
 
@@ -159,7 +159,7 @@ class MetricsFold:
             nodes = [(LEADER, metrics)]
         for name, series in nodes:
             if name not in self._nodes:
-                self._nodes[name] = _Buffers(self._max_points, self._thins)
+                self._nodes[name] = _Buffers(self._max_points, self._keeps_first_per_step)
             changed |= self._nodes[name].add(series_of(series), step_s)
         changed |= self._cache.add(storage_series("cache", metrics.cache), step_s)
         self._has_changed |= changed
@@ -287,9 +287,9 @@ class _Buffers:
     The GPU is empty for series of the whole node, such as the mean of its GPUs.
     """
 
-    def __init__(self, max_points: int, thins: bool) -> None:
+    def __init__(self, max_points: int, keeps_first_per_step: bool) -> None:
         self._max_points = max_points
-        self._thins = thins
+        self._keeps_first_per_step = keeps_first_per_step
         self._buffers: dict[tuple[str, str], SeriesBuffer] = {}
         self._snapshot: NodeSnapshot | None = None
         self.newest_time: float | None = None
@@ -309,7 +309,7 @@ class _Buffers:
             points = [(sample.timestamp.timestamp(), sample.value) for sample in samples]
             points.sort(key=itemgetter(0))  # The sort is stable: the last value for a repeated time wins.
             buffer = self._buffer(metric, gpu)
-            if self._thins:
+            if self._keeps_first_per_step:
                 times = buffer.extend(points, min_interval_s=step_s)
             else:
                 times = buffer.extend(resample(points, step_s))

@@ -47,16 +47,16 @@ _DYNAMIC_ACCESS = {
 _TAKES_VARIABLE_NAME = {"setdefault", "setenv", "putenv", "getenv", "get", "pop"}
 """Functions whose first argument may be the name of an environment variable."""
 
-_ASSIGNMENT = (
+_ASSIGNMENT_START = (
     r"(?:(?:(?<![\w.$/{-])|(?<=\s-e))[A-Za-z_]\w*(?:\[[^\]\n]{0,80}+\])?\+?=|(?<=\$\{)[A-Za-z_]\w*:?=)"
 )
 """The name and the ``=`` of an assignment, as a shell reads it."""
-_SHELL_ASSIGNMENT = re.compile(
-    rf"({_ASSIGNMENT})"
+_SHELL_ASSIGNMENT_PATTERN = re.compile(
+    rf"({_ASSIGNMENT_START})"
     r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+'|["'][^\n]*+|`[^`]*+`|\$\([^)\n]{0,400}+\)|[^\s"'])++""",
     re.DOTALL,
 )
-_ASSIGNING_LINE = re.compile(
+_ASSIGNING_LINE_PATTERN = re.compile(
     r"(\b(?:export|declare|setenv|ENV|ARG)[ \t]++(?:-\w++[ \t]++){0,3}+\w++[ \t]*+=?+"
     r"|environ\[[^\]\n]{0,80}+\][ \t]*+=|environ\.(?:setdefault|update)\(|putenv\()[ \t]*+\S.*"
 )
@@ -65,7 +65,7 @@ _ASSIGNING_LINE = re.compile(
 
 def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str | None], set[str]]:
     """Return a function that maps a path to its text without values (None: hide it), and the hidden texts."""
-    trees = {path: _parsed(text) for path, text in files.items() if path.endswith(".py")}
+    trees = {path: _parse_module(text) for path, text in files.items() if path.endswith(".py")}
     private = _private_paths(files, trees)
     configs = [tree for path, tree in trees.items() if tree and path in private]
     shown_ids = _shown_literals(configs)
@@ -83,14 +83,14 @@ def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str
 
     def shown_text(path: str) -> str | None:
         if path not in private:
-            return _with_marks(_ASSIGNING_LINE, files[path], mark)
+            return _with_marks(_ASSIGNING_LINE_PATTERN, files[path], mark)
         tree = trees.get(path)
         return None if tree is None else _with_literals(files[path], tree, shown_literal, mark)
 
     return cache(shown_text), secrets
 
 
-def _parsed(text: str) -> ast.Module | None:
+def _parse_module(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -157,7 +157,7 @@ def _words_in(text: str) -> list[str]:
 
 
 def _names_in(tree: ast.AST) -> set[str]:
-    return {_name(node) for node in ast.walk(tree)} - {""}
+    return {_name_of(node) for node in ast.walk(tree)} - {""}
 
 
 def _literals(tree: ast.AST) -> Iterator[ast.expr]:
@@ -242,7 +242,7 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
             case ast.JoinedStr(values=parts) as literal:
                 shown_ids.add(id(literal))
                 text = "".join(map(_fstring_part_text, parts))
-                remaining = _SHELL_ASSIGNMENT.sub("", text)
+                remaining = _SHELL_ASSIGNMENT_PATTERN.sub("", text)
                 shown_values += [
                     part.value
                     for part in parts
@@ -260,10 +260,10 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
             case ast.UnaryOp(operand=part) | ast.Starred(value=part):
                 shown_values.append(part)
             case ast.Name() | ast.Attribute() as variable:
-                other_uses = uses[_name(variable)]
+                other_uses = uses[_name_of(variable)]
                 other_uses.discard(id(variable))
                 if not other_uses:
-                    candidates = assignments.pop(_name(variable), [])
+                    candidates = assignments.pop(_name_of(variable), [])
                     shown_values += [
                         value for names, value in candidates if not any(uses[name] for name in names)
                     ]
@@ -273,7 +273,7 @@ def _shown_literals(configs: Iterable[ast.Module]) -> set[int]:
 def _has_shell_assignment(composed: ast.expr) -> bool:
     """Return True if a shell may read a part of a composed text as an assignment."""
     return any(
-        isinstance(part, ast.Constant) and re.search(_ASSIGNMENT, str(part.value))
+        isinstance(part, ast.Constant) and re.search(_ASSIGNMENT_START, str(part.value))
         for part in ast.walk(composed)
     )
 
@@ -282,7 +282,7 @@ def _is_sdk_class(function: ast.expr, aliases: Mapping[str | None, str]) -> bool
     return any(aliases.get(name, name) in _SDK_CLASSES for name in _names_in(function))
 
 
-def _name(node: ast.AST) -> str:
+def _name_of(node: ast.AST) -> str:
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
             return name
@@ -325,7 +325,7 @@ def _without_assignments(literal: ast.expr, source: str, mark: Mark) -> str:
             return source
     if "<<" in text:  # a here-document may list environment variables
         return mark(source)
-    redacted = _with_marks(_SHELL_ASSIGNMENT, text, mark)
+    redacted = _with_marks(_SHELL_ASSIGNMENT_PATTERN, text, mark)
     return source if redacted == text and not prefix else prefix + repr(redacted).replace("\\x00", "\0")
 
 

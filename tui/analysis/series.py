@@ -302,5 +302,5 @@ def values_between(series: Series, start: float = -math.inf, end: float = math.i
 def mean_between(series: Series, start: float, end: float) -> float | None:
     """Return the mean of the values from ``start`` (exclusive) to ``end`` (inclusive), ignoring gaps."""
     values = series.values[bisect_right(series.times, start) : bisect_right(series.times, end)]
-    present = [value for value in values if value == value]
-    return sum(present) / len(present) if present else None
+    present_values = [value for value in values if value == value]
+    return sum(present_values) / len(present_values) if present_values else None

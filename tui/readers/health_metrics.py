@@ -41,7 +41,7 @@ def history_points(job: TrainingJob) -> int:
 
 
 def health_metrics_fold(job: TrainingJob) -> MetricsFold:
-    return MetricsFold(max_points=LAST_HOUR_POINTS + history_points(job), thins=True)
+    return MetricsFold(max_points=LAST_HOUR_POINTS + history_points(job), keeps_first_per_step=True)
 
 
 PART_SAMPLES = 20_000

@@ -77,7 +77,7 @@ def test_a_server_that_ignores_the_distance_asked_for_hides_no_history(thins, lo
         return None if 6000 <= at < 6300 else 0.1 if at == 9000 else 0.9
 
     hours, step_s = 3 * 3600, 45.0
-    folding = MetricsFold(max_points=400, thins=thins)
+    folding = MetricsFold(max_points=400, keeps_first_per_step=thins)
     for times in (range(0, hours, 4), *(range(end - 120, end, 4) for end in range(hours, hours + 120, 20))):
         folding.fold(payload({"node-0": series(times, use)}), step_s)
     shown = folding.snapshot.nodes[0].gpu_utilization[0]

@@ -272,10 +272,12 @@ def _scores(
 
 def _noise(values: Sequence[float]) -> float:
     """Estimate the standard deviation of a loss at a step; 0 for fewer than 20 values (perhaps averages)."""
-    finite = [value for value in values if math.isfinite(value)]
-    if len(finite) < 20:
+    finite_values = [value for value in values if math.isfinite(value)]
+    if len(finite_values) < 20:
         return 0.0
-    return math.sqrt(sum((later - earlier) ** 2 for earlier, later in pairwise(finite)) / len(finite) / 2)
+    return math.sqrt(
+        sum((later - earlier) ** 2 for earlier, later in pairwise(finite_values)) / len(finite_values) / 2
+    )
 
 
 def _best_index(

@@ -62,8 +62,8 @@ class FileTree:
             self._add(index)
         del self._directories, self._by_name  # only needed to build the tree; a seventh of its memory
         files = [
-            entries[index] if below is None else None
-            for index, below in zip(self.entry_indexes, self.children, strict=True)
+            entries[index] if children is None else None
+            for index, children in zip(self.entry_indexes, self.children, strict=True)
         ]
         self.sizes = self.totals([max(0, file.size_bytes) if file else 0 for file in files])
         self.file_counts = self.totals([1 if file else 0 for file in files])
@@ -178,11 +178,11 @@ class FileTree:
         files, stack = [], [node]
         while stack:
             current = stack.pop()
-            below = self.children[current]
-            if below is None:
+            children = self.children[current]
+            if children is None:
                 files.append(current)
             else:
-                stack.extend(below)
+                stack.extend(children)
         return files
 
     @cached_property

@@ -21,10 +21,10 @@ TRAITS = ("bookmarked", "alarmed", "spot")
 """Values that ``is:`` accepts: attributes of ``JobRow`` that are True or False."""
 
 
-_TERM = re.compile(
-    r"""(?P<negation>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<sign><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
+_TERM_PATTERN = re.compile(
+    r"""(?P<negation>[-!]?)(?:(?P<field>[A-Za-z]+)(?P<operator><=|>=|[:=<>]))?(?P<value>(?:"[^"]*"?|'[^']*'(?=\s|,|$)|[^\s"])*)"""
 )
-_AGE = re.compile(r"\d{1,9}(?:\.\d{1,9})?[smhdw]")
+_AGE_PATTERN = re.compile(r"\d{1,9}(?:\.\d{1,9})?[smhdw]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Term:
     """A single condition: a field match, a loose match (with an empty ``field``), or an age comparison."""
 
     field: str
-    sign: str
+    operator: str
     values: tuple[str, ...]
     negated: bool = False
 
     def matches(self, row: JobRow) -> bool:
         if self.field == "age":
-            is_match = any(_compare(row.age_s, self.sign, value) for value in self.values)
+            is_match = any(_compare(row.age_s, self.operator, value) for value in self.values)
         elif self.field == "is":
             is_match = any(getattr(row, value, False) is True for value in self.values)
         elif self.field == "status":
@@ -74,7 +74,7 @@ def parse(text: str, statuses: Collection[str] | None = None) -> Query:
     """
     terms: list[Term] = []
     problems: list[str] = []
-    for match in filter(re.Match.group, _TERM.finditer(text)):
+    for match in filter(re.Match.group, _TERM_PATTERN.finditer(text)):
         try:
             terms += _terms(match, statuses)
         except ValueError as error:
@@ -84,12 +84,12 @@ def parse(text: str, statuses: Collection[str] | None = None) -> Query:
 
 def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]:
     """Return the term in a list; an empty list for an empty match. Raises ValueError if it is invalid."""
-    field, sign, value = (match["field"] or "").lower(), match["sign"] or ":", match["value"]
+    field, operator, value = (match["field"] or "").lower(), match["operator"] or ":", match["value"]
     negated = bool(match["negation"])
     if not field:
         word = _unquoted(value).lower()
         return [Term("", ":", (word,), negated)] if word else []
-    if field != "age" and sign not in ":=":
+    if field != "age" and operator not in ":=":
         raise ValueError(f"only age can be compared, not {field!r}")
     if field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; use {', '.join(FIELDS)}")
@@ -100,15 +100,15 @@ def _terms(match: re.Match[str], statuses: Collection[str] | None) -> list[Term]
     )
     choices = ", ".join(_CHOICES.get(field, ()))
     if not values:
-        raise ValueError(f"{field}{sign} needs a value" + (choices and f"; use {choices}"))
+        raise ValueError(f"{field}{operator} needs a value" + (choices and f"; use {choices}"))
     if field == "age":
         invalid_age = next(
-            (alternative for alternative in values if _AGE.fullmatch(alternative) is None), None
+            (alternative for alternative in values if _AGE_PATTERN.fullmatch(alternative) is None), None
         )
         if invalid_age is not None:
             raise ValueError(f"{invalid_age!r} isn't a duration; use {choices}")
         # "age:2d" and "age=2d" mean: at most two days old.
-        return [Term(field, "<=" if sign in ":=" else sign, values, negated)]
+        return [Term(field, "<=" if operator in ":=" else operator, values, negated)]
     unknown_trait = next((alternative for alternative in values if alternative not in TRAITS), None)
     if field == "is" and unknown_trait is not None:
         raise ValueError(f"unknown is:{unknown_trait}; use {choices}")
@@ -143,10 +143,12 @@ def _unquoted(value: str) -> str:
     return value.replace('"', "")
 
 
-def _compare(age_s: float, sign: str, value: str) -> bool:
+def _compare(age_s: float, operator: str, value: str) -> bool:
     """Compare an age with a duration such as ``2d``; an unknown age (NaN) is neither below nor above it."""
     bound_s = float(value[:-1]) * UNIT_S[value[-1]]
-    return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[sign]
+    return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[
+        operator
+    ]
 
 
 _STATUS_GROUPS: dict[str, Callable[[str], bool]] = {
@@ -167,11 +169,11 @@ def _status_matches(status: str, value: str) -> bool:
 
     ``run`` matches running; ``deploy`` matches deploying and deploy-failed.
     """
-    full = full_status(status)
+    full_name = full_status(status)
     group = _STATUS_GROUPS.get(value)
     if group is not None:
-        return group(full)
-    return short_status(full).startswith(short_status(full_status(value)))
+        return group(full_name)
+    return short_status(full_name).startswith(short_status(full_status(value)))
 
 
 def _matches_loosely(row: JobRow, word: str) -> bool:

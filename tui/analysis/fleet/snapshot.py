@@ -178,7 +178,7 @@ class JobRow:
     """True if the user has selected the job for the next action."""
     bookmarked: bool = False
     stopping: str = ""
-    """When the user has it stopped, such as ``stops after its next checkpoint``; empty without a request."""
+    """The user's condition for stopping the job, such as ``stops after its next checkpoint``, if any."""
 
     @property
     def need(self) -> Need:

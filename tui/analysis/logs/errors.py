@@ -32,18 +32,18 @@ MAY_FAIL = re2.compile(
 )
 """A line that does not match, with its digits removed, is no error unless the server's level is an error."""
 
-_EXCEPTION_LINE = re.compile(
+_EXCEPTION_LINE_PATTERN = re.compile(
     r"^\s{0,4}(?:\[\w+\]: ?|\([^()]{0,48}\bpid=[^()]{1,48}\) )?(?:[A-Za-z_]\w*\.)*"
     r"[A-Z]\w*(?:Error|Exception|Interrupt)(?:\(\w{1,48}\))?(?::\s|$)"
 )
-_HARMLESS = re.compile(
+_HARMLESS_PATTERN = re.compile(
     r"Unable to register cu\w{1,40} (?:plugin )?factory|computation placer already registered"
     r"|pip's dependency resolver does not|fatal: not a git repository|\bslow_operation_alarm\.cc"
     r"|Very slow compile\?"
 )
 """Errors that healthy runs print: pip after an installation, TensorFlow on import, XLA while compiling, and
 git when an experiment tracker looks for a commit outside a repository."""
-_ERROR_HEADING = re.compile(
+_ERROR_HEADING_PATTERN = re.compile(
     r"^.{0,60}?(?:Traceback \(most recent|File \")|Root Cause|ChildFailedError|Error executing job with"
 )
 
@@ -54,22 +54,22 @@ def error_text(message: str, level: str | None) -> str | None:
     If the message is a whole traceback, return its last line, which names the exception.
     """
     text = strip_ansi(excerpt(message))
-    if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS.search(text):
+    if RANKS[level_of(text, level)] < RANKS["ERROR"] or _HARMLESS_PATTERN.search(text):
         return None
     lines = [
         line for line in text.splitlines() if any(map(str.isalnum, line))
     ]  # skip separators such as ****
     if not lines:
         return None
-    exception_lines = [line for line in lines if _EXCEPTION_LINE.match(line)]
+    exception_lines = [line for line in lines if _EXCEPTION_LINE_PATTERN.match(line)]
     return shortened((exception_lines[-1] if exception_lines else lines[0]).strip(), TEXT_CHARACTERS)
 
 
 def _specificity(text: str) -> int:
     """Return how specific an error's text is: 0 for a heading, 2 if it names an exception, else 1."""
-    if _ERROR_HEADING.match(text):
+    if _ERROR_HEADING_PATTERN.match(text):
         return 0
-    return 2 if DRIVER_REPORT in text or _EXCEPTION_LINE.match(text) else 1
+    return 2 if DRIVER_REPORT in text or _EXCEPTION_LINE_PATTERN.match(text) else 1
 
 
 class ErrorLines:
@@ -119,7 +119,7 @@ class ErrorLines:
         return ErrorTally(self._count, self._first, tuple(errors))
 
 
-_LANE = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
+_LANE_PATTERN = re.compile(r"(\[[A-Za-z]{1,20}\d{1,5}\]:|\([A-Za-z_]{0,40}\s?pid=\d+[^)]{0,40}\)) ?")
 _PYTHON_HEADING = "Traceback ("
 _NATIVE_HEADINGS = (
     "terminate called",
@@ -130,7 +130,7 @@ _NATIVE_HEADINGS = (
     "C++ CapturedTraceback",
 )
 _CHAIN_SENTENCES = ("During handling of the above exception", "The above exception was the direct cause")
-_EXCEPTION = re.compile(
+_EXCEPTION_PATTERN = re.compile(
     r"(?:[A-Za-z_][\w.]{0,160}+(?<=Error|ption|Group|rrupt)|SystemExit|StopIteration|GeneratorExit"
     r"|(?:[a-z_]\w{0,40}+\.){1,8}+[A-Z]\w{0,80}+)(?::|$)"
 )
@@ -138,7 +138,7 @@ _EXCEPTION = re.compile(
 
 Other lines with a colon, such as ``Epoch: 3``, do not match.
 """
-_NATIVE_LINE = re.compile(
+_NATIVE_LINE_PATTERN = re.compile(
     r"frame #\d|#\d{1,3} |what\(\): |Exception raised from|CUDA kernel errors|For debugging consider"
     r"|Compile with|Current thread 0x|Thread 0x|\[[^\]]{1,80}\] \[ ?\d+\]|\[[^\]]{1,80}\] \*\*\*"
     r"|PC: @|@ +0x|Extension modules:"
@@ -218,12 +218,14 @@ class TracebackReader:
         traceback = self._open.get(lane)
         if traceback is None:
             return None
-        if traceback.kind is _Kind.PYTHON and _EXCEPTION.match(body):
+        if traceback.kind is _Kind.PYTHON and _EXCEPTION_PATTERN.match(body):
             traceback.kind, traceback.unrelated_lines = _Kind.ENDED, 0
             return TracebackPart.END
         traceback.is_chained = traceback.is_chained or body.startswith(_CHAIN_SENTENCES)
         continues = (
-            _NATIVE_LINE.match(body) if traceback.kind is _Kind.NATIVE else body.startswith(_CHAIN_SENTENCES)
+            _NATIVE_LINE_PATTERN.match(body)
+            if traceback.kind is _Kind.NATIVE
+            else body.startswith(_CHAIN_SENTENCES)
         )
         # indented lines belong to the traceback, except progress bars of tqdm, which begin with a space
         if continues or not body.strip() or (body[0].isspace() and "%|" not in body):
@@ -250,5 +252,5 @@ def _is_python_heading(body: str) -> bool:
 
 
 def _split_lane(text: str) -> tuple[str, str]:
-    lane = _LANE.match(text)
+    lane = _LANE_PATTERN.match(text)
     return (lane[1], text[lane.end() :]) if lane is not None else ("", text)

@@ -42,26 +42,26 @@ _LINE_PREFIX = (
     r"|\d\d:\d\d:\d\d[\d.,]*+Z?"
     r"){0,12}+"
 )
-_AT_BEGINNING = re.compile(
+_LEVEL_AT_BEGINNING = re.compile(
     rf"{_LINE_PREFIX}\[?(?P<word>{_LEVEL_NAME}|(?:[Ee]rror|[Ff]atal|[Ww]arning)(?=: ))(?=[\]\s:|)>,]|$| - )"
 )
 # Google's logger and others in its format (absl, torch.distributed): I1121 12:00:00.123456; torch's own C++
 # code writes [E ProcessGroupNCCL.cpp:828]
-_GLOG = re.compile(
+_GLOG_PATTERN = re.compile(
     r"(?:\[?rank\d+\]?: ?)?\[?(?P<word>[IWEFD])(?:(?:\d{3,4}|\d{8}) \d\d:\d\d:\d\d| [A-Za-z_]{1,60}+\.cpp:\d)"
 )
-_BETWEEN_SEPARATORS = re.compile(
+_LEVEL_BETWEEN_SEPARATORS = re.compile(
     rf"(?: - | ?\| ?|\[|<|[\w.\]]:)(?P<word>{_LEVEL_NAME}) *(?: - |\||\]|>|:)"
     rf"|\[(?P<module>{_LEVEL_NAME})\|"  # transformers: [INFO|trainer.py:2128]
     r"|NCCL (?P<nccl>WARN|INFO)\b"
     r"|\blevel(?:name)?[\"']?\s?[=:]\s?[\"']?(?P<pair>[A-Za-z]{3,8})\b"
 )
-_PYTHON_ERROR = re.compile(
+_PYTHON_ERROR_PATTERN = re.compile(
     # Ray adds the worker and the cause: (Trainer pid=7) RayTaskError(OutOfDiskError): …
     r"(?:\[rank\d+\]: ?|\([^()]{0,48}+(?<=\d)\) )?(?:[A-Za-z_][\w.]{0,120}+(?<=Error)"
     r"|[A-Za-z_][\w.]{0,120}+(?<=Exception)|KeyboardInterrupt|SystemExit)(?:\(\w{1,48}\))?(?:: |:?$)"
 )
-_PYTHON_WARNING = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
+_PYTHON_WARNING_PATTERN = re.compile(r"[^\s:]{1,120}+:\d+: [A-Z]\w{0,40}Warning: ")
 _APPENDED_TRACEBACK = "\nTraceback (most recent call last):"
 """The platform may append a captured traceback to the preceding message."""
 _PREFIXES_WITHOUT_LEVEL = (
@@ -101,7 +101,7 @@ def detected_level(message: str) -> LogLevel | Literal[""]:
     if "rror" in head or "raceback" in head or "xception" in head or "Warning" in head:
         return _python_level(head) or _head_level(head)
     if head[1:5].isdigit() or head[2:6].isdigit() or head[:1] == "[":
-        glog = _GLOG.match(head)
+        glog = _GLOG_PATTERN.match(head)
         if glog is not None:
             return _LEVELS_BY_NAME[glog["word"]]
     if "FATAL" in head or "CRITICAL" in head or "atal" in head or "level" in head or "TRACE" in head:
@@ -114,14 +114,14 @@ def level_rank(message: str, server_level: str | None = None) -> int:
 
 
 def _head_level(head: str) -> LogLevel | Literal[""]:
-    match = _AT_BEGINNING.match(head)
+    match = _LEVEL_AT_BEGINNING.match(head)
     if match is not None:
         return _LEVELS_BY_NAME[match["word"].upper()]
-    separated = _BETWEEN_SEPARATORS.search(head)
+    separated = _LEVEL_BETWEEN_SEPARATORS.search(head)
     if separated is not None:
         name = separated["word"] or separated["module"] or separated["nccl"] or separated["pair"]
         return _LEVELS_BY_NAME.get(name.upper(), "")
-    glog = _GLOG.match(head)
+    glog = _GLOG_PATTERN.match(head)
     if glog is not None:
         return _LEVELS_BY_NAME[glog["word"]]
     return _python_level(head) or _level_of_prefix(head)
@@ -130,17 +130,19 @@ def _head_level(head: str) -> LogLevel | Literal[""]:
 def _python_level(head: str) -> LogLevel | Literal[""]:
     if "raceback" in head:
         start = head.find("Traceback (most recent call last)")
-        if start >= 0 and (head[:start].endswith("Exception Group ") or not _SENTENCE.search(head, 0, start)):
+        if start >= 0 and (
+            head[:start].endswith("Exception Group ") or not _SENTENCE_PATTERN.search(head, 0, start)
+        ):
             return "ERROR"
     if head.startswith("Fatal Python error"):
         return "CRITICAL"
-    if _PYTHON_ERROR.match(head):
+    if _PYTHON_ERROR_PATTERN.match(head):
         return "ERROR"
-    return "WARNING" if _PYTHON_WARNING.match(head) else ""
+    return "WARNING" if _PYTHON_WARNING_PATTERN.match(head) else ""
 
 
 # A traceback's heading may follow a rank or the tree of an exception group; after a sentence, it is quoted.
-_SENTENCE = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
+_SENTENCE_PATTERN = re.compile(r"[A-Za-z]{3} [A-Za-z]{2}")
 
 
 def _level_of_prefix(head: str) -> LogLevel | Literal[""]:

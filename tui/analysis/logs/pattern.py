@@ -56,7 +56,7 @@ class LogPattern:
         """An error message if ``text`` is an invalid regular expression; empty otherwise."""
         if not self.regex:
             return ""
-        compiled = _compiled(self.text, self.matches_case)
+        compiled = _compile(self.text, self.matches_case)
         return compiled if isinstance(compiled, str) else ""
 
     @property
@@ -73,7 +73,7 @@ class LogPattern:
         """
         if not self.regex:
             return self._plain_matcher()
-        compiled = _compiled(self.text, self.matches_case)
+        compiled = _compile(self.text, self.matches_case)
         if isinstance(compiled, str):
             return lambda _: False
         search = compiled.search
@@ -101,7 +101,7 @@ class LogPattern:
     def spans(self, text: str) -> list[Span]:
         """Return all matches in a displayed text, in order; they don't overlap, and none is empty."""
         if self.regex:
-            compiled = _compiled(self.text, self.matches_case)
+            compiled = _compile(self.text, self.matches_case)
         else:
             compiled = re.compile(re.escape(self.text), 0 if self.matches_case else re.IGNORECASE)
         if isinstance(compiled, str):
@@ -116,7 +116,7 @@ def _encodable(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compiled(text: str, matches_case: bool) -> Any:
+def _compile(text: str, matches_case: bool) -> Any:
     """Return RE2's compiled expression, or the error message."""
     options = re2.Options()
     options.case_sensitive = matches_case

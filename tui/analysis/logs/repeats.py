@@ -17,11 +17,11 @@ from tui.analysis.logs.excerpt import excerpt
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _TQDM_BAR = re.compile(r"(?<=\d%)\|[^|]{0,512}+\|")
-_PERCENT = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
-_COUNT = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
+_PERCENT_PATTERN = re.compile(r"(\d{1,3}+)(?:\.\d++)?%")
+_COUNT_PATTERN = re.compile(r"(\d[\d.,]{0,23}+)\s?([a-zA-Z]{0,3})/(\d[\d.,]{0,23}+\s?[a-zA-Z]{0,3})")
 _RICH_BAR = re.compile(r"[━╸╺]{2}[━╸╺\u2500-\u257f ]*+")
 _BRACKET_BAR = re.compile(r"\[[=#>.\-\s*]{5,}+\]")
-_NUMBERS = re.compile(r"\d[\d.,:]*+")
+_NUMBER_PATTERN = re.compile(r"\d[\d.,:]*+")
 
 
 class BarState(NamedTuple):
@@ -51,7 +51,10 @@ def progress_bar(text: str) -> BarState | None:
     if bar is None:
         return None
     title, text_after_bar = text[: bar.start()], text[bar.end() :]
-    count, percent = _COUNT.search(text_after_bar) or _COUNT.search(title), _PERCENT.search(text)
+    count, percent = (
+        _COUNT_PATTERN.search(text_after_bar) or _COUNT_PATTERN.search(title),
+        _PERCENT_PATTERN.search(text),
+    )
     if count is None and percent is None:
         return None  # a separator or a table border
     done = float(percent[1]) if percent else _number(count[1]) if count else 0.0
@@ -65,10 +68,10 @@ def _key(title: str, count: re.Match[str] | None) -> str:
 @lru_cache(maxsize=256)
 def _constant_title(title: str) -> str:
     """Remove the values from a title that change between states: percentages, counts, values after ``=``."""
-    title = _COUNT.sub("", title)
-    title = _PERCENT.sub("", title)
+    title = _COUNT_PATTERN.sub("", title)
+    title = _PERCENT_PATTERN.sub("", title)
     if "=" in title or "|" in title:  # torchtune puts the step and loss into the title: 1|40|Loss: 0.91
-        title = _NUMBERS.sub("#", title)
+        title = _NUMBER_PATTERN.sub("#", title)
     return title.strip(" :-")
 
 
@@ -82,15 +85,15 @@ def _number(text: str) -> float:
 _MAX_CHARACTERS = 2048
 """Longer lines are not compared."""
 
-_PROCESS_NUMBER = re2.compile(
+_PROCESS_NUMBER_PATTERN = re2.compile(
     rb"(?i)\b(?:(?:local|global|world|node|group)?_?rank|cuda|gpu|node|replica|pid|worker|device|process"
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
 _TIME_STARTS = frozenset("0123456789[IWEFD")
 """The characters with which a line may begin that has a time or a rank at its beginning."""
 
-_BRACKETED_RANK = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
-_CLOCK = re.compile(
+_RANK_PREFIX = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
+_TIME_PREFIX = re.compile(
     r"(?:[IWEFD](?=\d{4} ))?\[?(?:\d{4}-\d\d-\d\d[T ]|\d{4} )?"
     r"\d\d:\d\d:\d\d[.,:\d]*+(?:Z|[+-]\d\d:?\d\d)?\]?\s*+"
 )
@@ -120,17 +123,17 @@ def banner_keys(texts: Sequence[str]) -> list[str]:
 def _without_time(text: str) -> str:
     if len(text) > _MAX_CHARACTERS:
         return ""
-    clock = _CLOCK.match(text)
+    clock = _TIME_PREFIX.match(text)
     if clock is not None:
         text = text[clock.end() :]
-    return _BRACKETED_RANK.sub(r"[\1#]", text, count=1) if text[:1] == "[" else text
+    return _RANK_PREFIX.sub(r"[\1#]", text, count=1) if text[:1] == "[" else text
 
 
 def _without_process_numbers(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
     position = 0
-    for match in _PROCESS_NUMBER.finditer(data):
+    for match in _PROCESS_NUMBER_PATTERN.finditer(data):
         start, end = match.span()
         pieces += (data[position:start], data[start:end].rstrip(b"0123456789"), b"#")
         position = end

@@ -22,7 +22,7 @@ def pretty_rows(text: str) -> list[str] | None:
     start = _object_start(text)
     if start < 0:
         return None
-    decoded = _parsed(text[start:])
+    decoded = _parse_object(text[start:])
     if not isinstance(decoded, dict | list) or not decoded:
         return None
     try:
@@ -43,7 +43,7 @@ def _object_start(text: str) -> int:
     return 0 if text.endswith("]") and text.startswith("[") else -1
 
 
-def _parsed(text: str) -> object:
+def _parse_object(text: str) -> object:
     if _depth(text) > 40:
         return None
     try:

@@ -48,18 +48,18 @@ def joined(before: ProgressSnapshot, after: ProgressSnapshot) -> ProgressSnapsho
     repeated_times = (
         time for time, step in zip(steps.times, steps.values, strict=True) if step >= resumed_at
     )
-    end = next(repeated_times, math.inf)
-    if end in steps.times[:1]:
-        end = math.inf
+    lost_from = next(repeated_times, math.inf)
+    if lost_from in steps.times[:1]:
+        lost_from = math.inf
     restart_time = after.step_series.times[:1] or after.loss_series.times[:1]
     first_step = after.loss_by_step[0][0] if after.loss_by_step else 0
     curves: dict[str, Any] = {
-        field.name: _joined(getattr(before, field.name), getattr(after, field.name), end)
+        field.name: _joined(getattr(before, field.name), getattr(after, field.name), lost_from)
         for field in fields(ProgressSnapshot)
         if field.name.endswith("_series")
     }
     metrics = {
-        name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY), end)
+        name: _joined(before.metrics.get(name, EMPTY), after.metrics.get(name, EMPTY), lost_from)
         for name in (*before.metrics, *after.metrics)
     }
     losses = (*(item for item in before.loss_by_step if item[0] < first_step), *after.loss_by_step)

@@ -28,9 +28,12 @@ def waiting_text(
     gpus = job.instance_type.gpu_count * node_count
     duration_text = f" {duration(waited_s)}" if waited_s is not None else ""
     requested = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
-    short = f"waiting{duration_text}{requested}"
+    short_text = f"waiting{duration_text}{requested}"
     queue_text = _at_submission(queue) if queue is not None else ""
-    return short, f"{short}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short
+    return (
+        short_text,
+        f"{short_text}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short_text,
+    )
 
 
 def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:

@@ -60,8 +60,8 @@ def next_steps(
     for arguments, purpose, changes in _suggestions(run, usable_checkpoints):
         line = command(*arguments, changes=changes) if all(map(_is_safe_argument, arguments)) else ""
         if line:
-            is_change = {"changes": True} if changes else {}
-            steps.append({"command": line, "purpose": purpose, **is_change})
+            change_mark = {"changes": True} if changes else {}
+            steps.append({"command": line, "purpose": purpose, **change_mark})
     return steps
 
 
@@ -75,8 +75,8 @@ def _suggestions(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> It
         yield ("capacity",), "who has the GPUs", False
         yield ("wait", job, "--until", "running"), "wait until it runs", False
         if not run.job.is_spot:
-            spot = ("update", job, "--availability-model", "spot")
-            yield spot, "change it to wait for spot capacity, which can be reclaimed", True
+            spot_command = ("update", job, "--availability-model", "spot")
+            yield spot_command, "change it to wait for spot capacity, which can be reclaimed", True
     elif run.job.is_finished:
         yield from _after_the_end(run, checkpoints)
     else:
@@ -109,8 +109,8 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     best = next((fact for fact in checkpoints if fact.is_best), newest_sound(checkpoints))
     if status == JobStatus.COMPLETED and best is not None:
         yield ("checkpoints", "show", best.name, "--job-id", job), "what is in the checkpoint", False
-        deploy = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name)
-        yield deploy, "deploy it; a terminal asks for what is missing, such as the GPU", True
+        deploy_command = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name)
+        yield deploy_command, "deploy it; a terminal asks for what is missing, such as the GPU", True
     if status != JobStatus.COMPLETED:
         yield from _resuming(run, checkpoints)
         if status not in _FAILED:
@@ -121,10 +121,14 @@ def _resuming(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> Itera
     newest = newest_sound(checkpoints)
     if newest is not None:
         if run.job.is_finished:
-            resume = ("resume", run.job.id, "--from", newest.name, "--dry-run", "--yes")
-            yield resume, "what continuing from it sends; runs the job's config.py on this machine", False
-        snippet = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)
-        yield snippet, "code that resumes training from it", False
+            resume_command = ("resume", run.job.id, "--from", newest.name, "--dry-run", "--yes")
+            yield (
+                resume_command,
+                "what continuing from it sends; runs the job's config.py on this machine",
+                False,
+            )
+        snippet_command = ("checkpoints", "snippet", newest.name, "--job-id", run.job.id)
+        yield snippet_command, "code that resumes training from it", False
 
 
 MAX_EXPLAINED = 3
@@ -358,11 +362,11 @@ def _metrics(run: RunSnapshot) -> list[Document]:
     curves = {curve.name: curve.series for curve in curves_of(progress)}
     headlines = headline_metrics(progress.metrics)
     losses = ("loss", "eval_loss")
-    choose_best: dict[str, Callable[..., tuple[float, float]]] = {}
+    best_functions: dict[str, Callable[..., tuple[float, float]]] = {}
     if progress.has_ranking_loss:
-        choose_best |= dict.fromkeys(losses, min)
+        best_functions |= dict.fromkeys(losses, min)
     if headlines:
-        choose_best[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
+        best_functions[headlines[0]] = lambda points: max(points, key=lambda point: (point[0], -point[1]))
     names = (*losses, *headlines, "grad_norm", "learning_rate", *grouped(progress.metrics))
     metrics: list[Document] = []
     for name in dict.fromkeys(names):
@@ -373,14 +377,14 @@ def _metrics(run: RunSnapshot) -> list[Document]:
         has_trend = name == "loss" and isfinite(newest) and progress.has_ranking_loss
         trend = _TREND_WORDS[loss_trend(progress)] if has_trend else None
         best = step = None
-        if name in choose_best:
+        if name in best_functions:
             over_steps_series = over_steps(series, progress, whole=run.log_read)
             points = [
                 point
                 for point in zip(over_steps_series.values, over_steps_series.times, strict=True)
                 if isfinite(point[0])
             ]
-            best, step = choose_best[name](points) if points else (None, None)
+            best, step = best_functions[name](points) if points else (None, None)
         metric = without_empty(
             name=bounded(name, 60),
             newest=rounded(newest),

@@ -45,11 +45,11 @@ MAX_RANGE = timedelta(hours=1)
 _MAX_CLUES = 8
 _MAX_NODES = 64
 _NEWEST_NORMS = 5
-_RANK_ENQUEUED = re.compile(
+_ENQUEUED_PATTERN = re.compile(
     r"[Rr]ank (\d{1,9})\]?.{0,160}?last enqueued (?:NCCL )?work: (\d{1,18}), last completed "
 )
 
-_RESOURCE_WARNING = re.compile(
+_RESOURCE_PATTERN = re.compile(
     r"[KMG]i?B/s|Gbps|throttl|thermal|temperature|\bXid\b|\bECC\b|\bclocks?\b|retransmi|\blink\b|\bNFS\b|\bdisk\b"
     r"|\bswap|NET/IB|InfiniBand|\bPCIe\b|NVLink",
     re.IGNORECASE,
@@ -99,22 +99,22 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     ]
     if finding.kind.lines != "quiet" and (node_clues or all_warnings or finding.kind.lines == "onset"):
         del sections[1]
-    cause = _late_ranks_sentence(lines) if finding.kind.lines == "quiet" else ""
+    cause_text = _late_ranks_sentence(lines) if finding.kind.lines == "quiet" else ""
     node_warnings = [clue for clue in node_clues if clue.is_warning]
-    if not node_warnings and not cause:
+    if not node_warnings and not cause_text:
         node_warnings = _resource_warnings(finding, lines)
     if node_warnings:
-        worst = min(node_warnings, key=lambda clue: not _RESOURCE_WARNING.search(clue.text))
+        worst = min(node_warnings, key=lambda clue: not _RESOURCE_PATTERN.search(clue.text))
         is_recent = explained_range(run, finding)[0] > (finding.since or run.server_now)
         period = " in the last hour" if is_recent else ""
         occurrences = f"{count(worst.count)}×{period}, " if worst.count > 1 else ""
-        cause = f"{worst.node} logs: {shortened(worst.text, 160)} ({occurrences}no other node does)"
+        cause_text = f"{worst.node} logs: {shortened(worst.text, 160)} ({occurrences}no other node does)"
     facts = [*_loss_facts(run, finding), *_last_checkpoint_fact(run, finding), *_cost_facts(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
     figures = _figures(run, finding.kind.figures, finding.node, finding.text)
     advice = "" if run.job.is_finished else stop_advice(run.findings)
-    return Explanation(finding.text, finding, cause, tuple(facts), _non_empty(sections), figures, advice)
+    return Explanation(finding.text, finding, cause_text, tuple(facts), _non_empty(sections), figures, advice)
 
 
 def _resource_warnings(finding: HealthFinding, lines: Sequence[LogLine]) -> list[Clue]:
@@ -128,7 +128,7 @@ def _resource_warnings(finding: HealthFinding, lines: Sequence[LogLine]) -> list
     clues_of_one_node = (
         clue
         for clue in clues
-        if nodes_by_pattern[line_pattern(clue.text)] == 1 and _RESOURCE_WARNING.search(clue.text)
+        if nodes_by_pattern[line_pattern(clue.text)] == 1 and _RESOURCE_PATTERN.search(clue.text)
     )
     return list(clues_of_one_node) if can_compare_nodes and not finding.kind.quotes_log else []
 
@@ -145,14 +145,14 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         facts.append(f"last step: {count(progress.step)}")
     titles: tuple[str, ...] = ("memory", "GPU memory") if failure.exit_code in KILLED else ()
     if failure.cause is None:
-        cause = _late_ranks_sentence(lines) or message
+        cause_text = _late_ranks_sentence(lines) or message
         sections = [
             Section("Errors, none of them the cause", failure.following),
             Section("Last line of each node", last_lines(lines, limit=_MAX_NODES)),
         ]
     else:
         node = f"{failure.cause.node}: " if failure.cause.node and run.node_count > 1 else ""
-        cause = f"{node}{failure.cause.text}"
+        cause_text = f"{node}{failure.cause.text}"
         facts += [f"reported by the platform: {message}"] if message else []
         sections = [
             Section("The first error", failure.trace),
@@ -162,14 +162,14 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
             titles = ("GPU memory",)
     facts += _outcome_facts(run)
     figures = _figures(run, titles, None)
-    return Explanation(run.status.word, None, cause, tuple(facts), _non_empty(sections), figures)
+    return Explanation(run.status.word, None, cause_text, tuple(facts), _non_empty(sections), figures)
 
 
 def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
     """Yield an ended run's running time and cost, then its newest checkpoint."""
     if run.elapsed_s and run.job.current_status != JobStatus.DEPLOY_FAILED:
-        spent = run.cost.spent_usd
-        yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.spent_text}" if spent else "")
+        spent_usd = run.cost.spent_usd
+        yield f"ran {duration(run.elapsed_s)}" + (f" for {run.cost.spent_text}" if spent_usd else "")
     if run.checkpoints is not None:
         newest = max(run.checkpoints, key=lambda checkpoint: time_key(checkpoint.created_at), default=None)
         yield "no checkpoint" if newest is None else f"newest checkpoint: {newest.checkpoint_id}"
@@ -177,9 +177,9 @@ def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
 
 def _late_ranks_sentence(lines: Sequence[LogLine]) -> str:
     late = late_ranks(lines)
-    ranks = ", ".join(map(str, late))
+    rank_names = ", ".join(map(str, late))
     noun = "rank" if len(late) == 1 else "ranks"
-    return f"{noun} {ranks} did not reach the collective that the others waited in" if late else ""
+    return f"{noun} {rank_names} did not reach the collective that the others waited in" if late else ""
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:
@@ -190,7 +190,7 @@ def late_ranks(lines: Sequence[LogLine]) -> list[int]:
     last_enqueued: dict[int, int] = {}
     for line in lines:
         if "last enqueued" in line.message:
-            for rank, work in _RANK_ENQUEUED.findall(displayed_text(line)):
+            for rank, work in _ENQUEUED_PATTERN.findall(displayed_text(line)):
                 last_enqueued[int(rank)] = int(work)
     if len(last_enqueued) < 2 or min(last_enqueued.values()) == max(last_enqueued.values()):
         return []
@@ -241,10 +241,10 @@ def _last_checkpoint_fact(run: RunSnapshot, finding: HealthFinding) -> Iterator[
 def _cost_facts(run: RunSnapshot, finding: HealthFinding) -> Iterator[str]:
     if run.usd_per_hour is None or run.job.current_status in WAITING_STATUSES:
         return
-    if (lost := lost_usd(finding, run.usd_per_hour, run.end_or_now)) >= 1:
-        wasted_share, hourly_cost = percent(finding.wasted), money(run.usd_per_hour)
+    if (wasted_usd := lost_usd(finding, run.usd_per_hour, run.end_or_now)) >= 1:
+        share, hourly_cost = percent(finding.wasted), money(run.usd_per_hour)
         so_far = "" if run.job.is_finished else " so far"
-        yield f"lost{so_far}: ≈${lost:,.0f}, {wasted_share} of the run's {hourly_cost} an hour (estimate)"
+        yield f"lost{so_far}: ≈${wasted_usd:,.0f}, {share} of the run's {hourly_cost} an hour (estimate)"
     elif not run.job.is_finished:
         yield f"the run costs {money(run.usd_per_hour)} an hour (estimate)"
 
@@ -310,7 +310,7 @@ def _with_median_of_others(curves: list[Series], name: str | None) -> list[Serie
     ]
 
 
-_CONSEQUENCE_ERROR = re.compile(
+_CONSEQUENCE_PATTERN = re.compile(
     r"collective operation timeout|Watchdog caught|ProcessGroup(?:NCCL|Gloo)|DistBackendError"
     r"|NCCL (?:communicator was aborted|operations have failed)|ncclRemoteError|remote process exited"
     r"|ncclSystemError|ncclInternalError|Connection (?:reset|closed|refused)|Broken pipe"
@@ -323,17 +323,17 @@ _CONSEQUENCE_ERROR = re.compile(
 )
 """Errors that a process reports because another process has died."""
 
-_RETRY = re.compile(r"\bretry(?:ing)?\b|\bwill be retried\b", re.IGNORECASE)
+_RETRY_PATTERN = re.compile(r"\bretry(?:ing)?\b|\bwill be retried\b", re.IGNORECASE)
 """Errors after which the program retries: they are the cause of a failure only if there is no other error."""
 
-_PROCESS_DEATH = re.compile(
+_PROCESS_DEATH_PATTERN = re.compile(
     r"^\s*(?:[\w./-]+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted)\b"
     r"|Out of memory: Killed process|oom-kill|oom_reaper|exitcode *: *-?\d+|srun: error",
     re.IGNORECASE,
 )
 """Lines that report the death of a process without a log level."""
 
-_EXIT_CODE = re.compile(
+_EXIT_CODE_PATTERN = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?[ _-]?|return )(?:code|status)(?: of| is)?\s{0,4}[:=]?\s*+\(?(-?\d{1,3})\b",
     re.IGNORECASE,
 )
@@ -363,7 +363,7 @@ def failure_of(
     tolerance_ns = int((_STEP_TOLERANCE_S + (step_interval_s or 0.0)) * NS_PER_S)
     since = 0 if last_step_ns is None else last_step_ns - tolerance_ns
     errors = [line for line in lines if line.timestamp_ns >= since and _is_error(line)]
-    candidates = [line for line in errors if not _CONSEQUENCE_ERROR.search(_error_text_of(line))]
+    candidates = [line for line in errors if not _CONSEQUENCE_PATTERN.search(_error_text_of(line))]
     failure_exit_code = exit_code(message)
     if failure_exit_code is None:
         failure_exit_code = next(
@@ -371,7 +371,9 @@ def failure_of(
         )
     if not candidates:
         return RunFailure(None, (), _other_errors(errors, None), failure_exit_code)
-    cause = next((line for line in candidates if not _RETRY.search(_error_text_of(line))), candidates[0])
+    cause = next(
+        (line for line in candidates if not _RETRY_PATTERN.search(_error_text_of(line))), candidates[0]
+    )
     clue = Clue(_error_text_of(cause), cause.timestamp_ns, cause.replica, is_warning=True)
     trace = _trace(lines, cause)
     later_errors = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
@@ -383,7 +385,7 @@ def failure_of(
 def _is_error(line: LogLine) -> bool:
     return (
         error_text(line.message, line.level) is not None
-        or _PROCESS_DEATH.search(displayed_text(line)) is not None
+        or _PROCESS_DEATH_PATTERN.search(displayed_text(line)) is not None
     )
 
 
@@ -401,8 +403,8 @@ def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
             if trace_line is not None or line is cause:
                 lines_and_lanes.append((line, trace_line.lane if trace_line is not None else None))
     index, lane = next((index, lane) for index, (line, lane) in enumerate(lines_and_lanes) if line is cause)
-    nearby = lines_and_lanes[max(0, index - _MAX_TRACE_LINES) : index + 1]
-    return [line for line, line_lane in nearby if line_lane == lane]
+    trace_lines = lines_and_lanes[max(0, index - _MAX_TRACE_LINES) : index + 1]
+    return [line for line, line_lane in trace_lines if line_lane == lane]
 
 
 def _other_errors(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clue, ...]:
@@ -421,7 +423,7 @@ def _other_errors(errors: Sequence[LogLine], cause: LogLine | None) -> tuple[Clu
 
 def exit_code(text: str) -> int | None:
     """Return the exit code in a message; None if there is none, or if it is 0."""
-    match = _EXIT_CODE.search(excerpt(text))
+    match = _EXIT_CODE_PATTERN.search(excerpt(text))
     return (int(match[1]) or None) if match else None
 
 

@@ -13,7 +13,7 @@ from tui.analysis.why.explanation import Clue
 from tui.text.sanitize import last_carriage_segment, strip_ansi
 
 _PATTERN_CHARACTERS = 240
-_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d[\d.,:]*(?:e[+-]?\d+)?")
+_NUMBER_PATTERN = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d[\d.,:]*(?:e[+-]?\d+)?")
 _MIN_REPETITIONS = 3
 """An ordinary line, unlike a warning, must be repeated this often to be evidence about its node."""
 
@@ -25,7 +25,7 @@ def displayed_text(line: LogLine) -> str:
 
 def line_pattern(text: str) -> str:
     """Return the text with ``#`` for each number, so that all lines of one print statement become equal."""
-    return _NUMBERS.sub("#", text[:_PATTERN_CHARACTERS])
+    return _NUMBER_PATTERN.sub("#", text[:_PATTERN_CHARACTERS])
 
 
 def is_warning(line: LogLine) -> bool:
