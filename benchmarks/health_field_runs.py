@@ -35,10 +35,10 @@ def falling(step: int) -> float:
     return 1.6 + 3.2 / (1 + step / 80)
 
 
-def log(seed: int, hours: float, form: str, *, print_every: int = 1, **options: Any) -> list[Line]:
+def log(seed: int, hours: float, line_format: str, *, print_every: int = 1, **options: Any) -> list[Line]:
     """Return lines in a trainer's format, one per ``print_every`` steps; ``options`` are for ``training``."""
     defaults = {"step_s": 12.0, "total": 20_000, "loss": falling, "noise": 0.03}
-    return training(seed, hours, form, **(defaults | options))[print_every - 1 :: print_every]
+    return training(seed, hours, line_format, **(defaults | options))[print_every - 1 :: print_every]
 
 
 def busy_nodes(seed: int, count: int = 2, **level: float) -> list[Node]:
@@ -48,7 +48,7 @@ def busy_nodes(seed: int, count: int = 2, **level: float) -> list[Node]:
 def run(
     seed: int,
     hours: float,
-    form: str,
+    line_format: str,
     expected: Mapping[str, float] | None = None,
     *,
     nodes: Sequence[Node] = (),
@@ -56,7 +56,7 @@ def run(
     **options: Any,
 ) -> Run:
     """Return a run with the lines of ``log`` and ``lines``; it has two busy nodes unless ``nodes`` are given."""
-    trainer_lines = log(seed, hours, form, **options)
+    trainer_lines = log(seed, hours, line_format, **options)
     return Run(hours, [*lines, *trainer_lines], nodes or busy_nodes(seed), expected or {})
 
 
@@ -100,21 +100,25 @@ def tokenizing_first(seed: int) -> Run:
 
 def rollouts_and_updates(seed: int) -> Run:
     """Reinforcement learning with steps of eight minutes: six of sampling at low utilization, two of updates."""
-    draw = random.Random(seed)
-    use = lambda at: 0.0 if at < 900 else max(0.0, draw.gauss(0.35 if (at - 900) % 480 < 360 else 0.93, 0.05))
+    noise_source = random.Random(seed)
+    utilization = lambda at: (
+        0.0 if at < 900 else max(0.0, noise_source.gauss(0.35 if (at - 900) % 480 < 360 else 0.93, 0.05))
+    )
     step = {"step_s": 480, "begin": 900, "total": 300, "loss": lambda step: 0.01 * math.sin(step / 3)}
-    return run(seed, 8, VERL, nodes=[Node(use) for _ in range(4)], noise=0.8, **step)
+    return run(seed, 8, VERL, nodes=[Node(utilization) for _ in range(4)], noise=0.8, **step)
 
 
 def trainers_and_samplers(seed: int) -> Run:
     """Two nodes train; two generate samples, with utilization in waves."""
-    draw = random.Random(seed)
-    serve = lambda at: 0.0 if at < 700 else max(0.0, draw.gauss(0.45 + 0.3 * math.sin(at / 500), 0.08))
+    noise_source = random.Random(seed)
+    serve = lambda at: (
+        0.0 if at < 700 else max(0.0, noise_source.gauss(0.45 + 0.3 * math.sin(at / 500), 0.08))
+    )
     lines = log(seed, 6, VERL, step_s=150, begin=1000, loss=lambda step: 0.02, noise=1.0)
     lines += [
         Line(
             700 + 25 * n,
-            f"INFO 11-22 10:00:00 metrics.py:481] Avg prompt throughput: {draw.gauss(900, 200):.1f} tokens/s, Running: 31 reqs, GPU KV cache usage: 41.2%.",
+            f"INFO 11-22 10:00:00 metrics.py:481] Avg prompt throughput: {noise_source.gauss(900, 200):.1f} tokens/s, Running: 31 reqs, GPU KV cache usage: 41.2%.",
             2 + n % 2,
         )
         for n in range(800)
@@ -131,20 +135,20 @@ def slow_saves_and_pruned_disk(seed: int) -> Run:
         Line(at + 1, f"{engine} Saving /mnt/ckpts/{name}/mp_rank_00_model_states.pt...")
         for name, at in marks.items()
     ]
-    use = paused(busy(seed), *marks.values(), lasting_s=360)
+    utilization = paused(busy(seed), *marks.values(), lasting_s=360)
     disk_use = lambda at: 0.2 + 0.09 * min(2, sum(mark < at for mark in marks.values()))
     saved = [(at + 380, name) for name, at in marks.items()]
-    return Run(6, lines, [Node(use, disk=disk_use)], checkpoints=saved)
+    return Run(6, lines, [Node(utilization, disk=disk_use)], checkpoints=saved)
 
 
 def detection_epochs(seed: int) -> Run:
     """An object detector has epochs of four minutes, each with a new progress bar and a validation."""
-    draw, lines = random.Random(seed), []
+    noise_source, lines = random.Random(seed), []
     for epoch in range(1, 70):
         begin = 400 + 270.0 * epoch
         box = 0.6 + 1.2 / (1 + epoch / 6)
         bar = lambda n, box=box, epoch=epoch: (
-            f"     {epoch:3d}/100      11.2G     {draw.gauss(box, 0.05):.4f}     {draw.gauss(box * 0.7, 0.04):.4f}     0.9721         34        640: {n * 5:3d}%|█████     | {n * 12}/250 [00:{n * 3:02d}<00:40,  4.01it/s]"
+            f"     {epoch:3d}/100      11.2G     {noise_source.gauss(box, 0.05):.4f}     {noise_source.gauss(box * 0.7, 0.04):.4f}     0.9721         34        640: {n * 5:3d}%|█████     | {n * 12}/250 [00:{n * 3:02d}<00:40,  4.01it/s]"
         )
         lines += ticks(begin, 12, 20, bar)
         score = f"{0.2 + 0.4 * epoch / 70:.3f}      0.331"
@@ -154,9 +158,9 @@ def detection_epochs(seed: int) -> Run:
 
 
 def adversarial_epochs(seed: int) -> Run:
-    draw = random.Random(seed)
+    noise_source = random.Random(seed)
     text = lambda n: (
-        f"[{n // 400}/25][{n % 400}/400] Loss_D: {abs(draw.gauss(0.6, 0.3)):.4f} Loss_G: {abs(draw.gauss(1.5 + n / 900, 0.8)):.4f} D(x): 0.74 D(G(z)): 0.31 / 0.12"
+        f"[{n // 400}/25][{n % 400}/400] Loss_D: {abs(noise_source.gauss(0.6, 0.3)):.4f} Loss_G: {abs(noise_source.gauss(1.5 + n / 900, 0.8)):.4f} D(x): 0.74 D(G(z)): 0.31 / 0.12"
     )
     return Run(4, ticks(LOADED_S, 6, 2400, text), busy_nodes(seed, 1, level=0.9))
 
@@ -179,8 +183,8 @@ def resumed_after_a_restart(seed: int) -> Run:
     messages = "Continuing training from global_step 500. Will skip the first 0 epochs then 500 batches."
     lines.append(Line(begin + 60, messages))
     lines += log(seed + 1, 5, HF, begin=begin + 500, loss=lambda step: falling(step + 500))
-    use = paused(busy(seed), begin, lasting_s=500)
-    return Run(5, lines, [Node(use)], allowed=["restarts"], restarts=[begin])
+    utilization = paused(busy(seed), begin, lasting_s=500)
+    return Run(5, lines, [Node(utilization)], allowed=["restarts"], restarts=[begin])
 
 
 def tiny_batches(seed: int) -> Run:
@@ -195,8 +199,8 @@ def rare_lines(seed: int) -> Run:
 def epoch_pauses(seed: int) -> Run:
     """The data loader restarts at each epoch, which takes four minutes."""
     lines = log(seed, 6, LIGHTNING, step_s=5, pauses={500 * n: 240.0 for n in range(1, 9)})
-    gaps = [line.at for line in lines[499::500]]
-    return Run(6, lines, [Node(paused(busy(seed), *gaps, lasting_s=240)) for _ in range(2)])
+    pause_starts = [line.at for line in lines[499::500]]
+    return Run(6, lines, [Node(paused(busy(seed), *pause_starts, lasting_s=240)) for _ in range(2)])
 
 
 def single_gradient_spikes(seed: int) -> Run:
@@ -214,23 +218,23 @@ def late_lines(seed: int) -> Run:
 
 
 def metrics_outage(seed: int) -> Run:
-    use = busy(seed)
-    outage = lambda at: None if 5000 < at < 5480 else use(at)
+    utilization = busy(seed)
+    outage = lambda at: None if 5000 < at < 5480 else utilization(at)
     return run(seed, 4, MEGATRON, nodes=[Node(outage) for _ in range(4)])
 
 
 def small_model(seed: int) -> Run:
-    draw = random.Random(seed)
-    use = lambda at: 0.0 if at < LOADED_S else min(1, max(0, draw.gauss(0.4, 0.18)))
-    return run(seed, 4, LIGHTNING, step_s=2, nodes=[Node(use)])
+    noise_source = random.Random(seed)
+    utilization = lambda at: 0.0 if at < LOADED_S else min(1, max(0, noise_source.gauss(0.4, 0.18)))
+    return run(seed, 4, LIGHTNING, step_s=2, nodes=[Node(utilization)])
 
 
 def preference_training(seed: int) -> Run:
-    form = (
+    line_format = (
         "{{'loss': {loss:.4f}, 'grad_norm': {norm:.3f}, 'learning_rate': 4.1e-07, 'rewards/chosen': -0.41, "
         "'rewards/rejected': -2.12, 'rewards/margins': 1.71, 'logps/chosen': -301.2, 'epoch': 0.2}}"
     )
-    return run(seed, 5, form, loss=lambda step: 0.08 + 0.61 / (1 + step / 90), noise=0.25)
+    return run(seed, 5, line_format, loss=lambda step: 0.08 + 0.61 / (1 + step / 90), noise=0.25)
 
 
 def samples_in_the_log(seed: int) -> Run:
@@ -257,17 +261,17 @@ def benchmark_at_the_end(seed: int) -> Run:
     end, name = lines[-1].at, "Running loglikelihood requests"
     bar = lambda n: f"{name}: {n:3d}%|█         | {n * 400}/40168 [01:00<20:00, 33.1it/s]"
     lines += [Line(end + 30, name), *ticks(end + 60, 20, 100, bar)]
-    use = lambda at: 0.0 if at < LOADED_S else 0.95 if at < end else 0.6
-    return Run((end + 2060) / HOUR, lines, [Node(use)])
+    utilization = lambda at: 0.0 if at < LOADED_S else 0.95 if at < end else 0.6
+    return Run((end + 2060) / HOUR, lines, [Node(utilization)])
 
 
 def sequence_warmup(seed: int) -> Run:
     factor = lambda at: 1 + min(3, int(at // HOUR))
     lines = log(seed, 5, "{step} {loss} {took}", pace=factor)
     for line in lines:
-        step, loss, took = line.text.split()
+        step, loss, step_time_s = line.text.split()
         length = 2048 * factor(line.at)
-        speed = f"tokens_per_sec={length * 12 * 20 / float(took):.0f}"
+        speed = f"tokens_per_sec={length * 12 * 20 / float(step_time_s):.0f}"
         line.text = f"step={step} loss={float(loss):.4f} {speed} seq_len={length}"
     return Run(5, lines, busy_nodes(seed))
 
@@ -288,9 +292,11 @@ def saw_toothed_memory(seed: int) -> Run:
 
 
 def reward_that_rises(seed: int) -> Run:
-    form = "| ep_rew_mean | {loss:.3f} | total_timesteps | {step} | fps | 812 | explained_variance | 0.71 |"
+    line_format = (
+        "| ep_rew_mean | {loss:.3f} | total_timesteps | {step} | fps | 812 | explained_variance | 0.71 |"
+    )
     reward = lambda step: -200 + 380 * (1 - math.exp(-step / 300))
-    return run(seed, 4, form, loss=reward, noise=0.1, nodes=busy_nodes(seed, 1, level=0.3))
+    return run(seed, 4, line_format, loss=reward, noise=0.1, nodes=busy_nodes(seed, 1, level=0.3))
 
 
 # Sick runs.
@@ -311,10 +317,10 @@ def megatron_nan(seed: int) -> Run:
 
 def collective_hang(seed: int) -> Run:
     end = 1.5 * HOUR + 211 * seed
-    use = lambda at: 0.0 if at < LOADED_S else 0.96 if at < end else 1.0
+    utilization = lambda at: 0.0 if at < LOADED_S else 0.96 if at < end else 1.0
     watchdog = "[rank3]:[E1122 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8812, OpType=ALLREDUCE) ran for 1800051 milliseconds before timing out."
     lines = [*log(seed, end / HOUR, MEGATRON), Line(end + 1800, watchdog, 1, level="ERROR")]
-    return Run(end / HOUR + 0.75, lines, [Node(use) for _ in range(4)], {"stalled": end}, ["errors"])
+    return Run(end / HOUR + 0.75, lines, [Node(utilization) for _ in range(4)], {"stalled": end}, ["errors"])
 
 
 def hang_with_heartbeats(seed: int) -> Run:
@@ -325,25 +331,27 @@ def hang_with_heartbeats(seed: int) -> Run:
 
 
 def killed_node(seed: int) -> Run:
-    end, use = 2 * HOUR, busy(seed)
+    end, utilization = 2 * HOUR, busy(seed)
     lines = log(seed, 2, HF) + ticks(0, 20, 360, lambda n: f"worker 1: fetched batch {n}", 1)
     lines.append(Line(end, "Killed", 1))
-    run_nodes = [Node(busy(seed, end=end)), Node(lambda at: use(at) if at < end else None)]
+    run_nodes = [Node(busy(seed, end=end)), Node(lambda at: utilization(at) if at < end else None)]
     return Run(3, lines, run_nodes, {"node-missing": end}, ["stalled", "gpu-idle", "errors"])
 
 
 def slow_loader_on_a_node(seed: int) -> Run:
-    draw, run_nodes = random.Random(seed), busy_nodes(seed, 8)
-    run_nodes[5] = Node(lambda at: 0.0 if at < LOADED_S else draw.gauss(0.95 if at < HOUR else 0.62, 0.03))
+    noise_source, run_nodes = random.Random(seed), busy_nodes(seed, 8)
+    run_nodes[5] = Node(
+        lambda at: 0.0 if at < LOADED_S else noise_source.gauss(0.95 if at < HOUR else 0.62, 0.03)
+    )
     return run(seed, 4, MEGATRON, {"straggler": HOUR}, nodes=run_nodes)
 
 
 def slow_node_in_its_lines(seed: int) -> Run:
-    draw, lines = random.Random(seed), []
+    noise_source, lines = random.Random(seed), []
     for n in range(1, 1000):
         for node in range(4):
-            took = draw.gauss(11.5, 0.2) * (1.22 if node == 3 else 1)
-            text = f"[rank{8 * node}] iter {n} loss {draw.gauss(2, 0.05):.3f} fwd+bwd time {took:.2f}s"
+            step_time_s = noise_source.gauss(11.5, 0.2) * (1.22 if node == 3 else 1)
+            text = f"[rank{8 * node}] iter {n} loss {noise_source.gauss(2, 0.05):.3f} fwd+bwd time {step_time_s:.2f}s"
             lines.append(Line(LOADED_S + 14 * n + node / 8, text, node))
     return Run(4, lines, busy_nodes(seed, 4), {"straggler": LOADED_S})
 
@@ -367,9 +375,11 @@ def hot_gpus(seed: int) -> Run:
 
 def starved_of_data(seed: int) -> Run:
     pace = lambda at: 4.0 if at > 2 * HOUR else 1.0
-    draw = random.Random(seed)
-    use = lambda at: 0.0 if at < LOADED_S else draw.gauss(0.93 if at < 2 * HOUR else 0.24, 0.03)
-    return run(seed, 5, HF, {"slowdown": 2 * HOUR}, pace=pace, nodes=[Node(use) for _ in range(2)])
+    noise_source = random.Random(seed)
+    utilization = lambda at: (
+        0.0 if at < LOADED_S else noise_source.gauss(0.93 if at < 2 * HOUR else 0.24, 0.03)
+    )
+    return run(seed, 5, HF, {"slowdown": 2 * HOUR}, pace=pace, nodes=[Node(utilization) for _ in range(2)])
 
 
 def unpruned_checkpoints(seed: int) -> Run:
@@ -378,8 +388,8 @@ def unpruned_checkpoints(seed: int) -> Run:
 
 
 def leaking_loader(seed: int) -> Run:
-    draw = random.Random(seed)
-    memory = lambda at: 100 + max(0.0, at - 0.5 * HOUR) / HOUR * 42 + draw.gauss(0, 1)
+    noise_source = random.Random(seed)
+    memory = lambda at: 100 + max(0.0, at - 0.5 * HOUR) / HOUR * 42 + noise_source.gauss(0, 1)
     return run(seed, 6, MEGATRON, {"memory-leak": 0.5 * HOUR}, nodes=[Node(busy(seed), memory=memory)])
 
 

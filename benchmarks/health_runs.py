@@ -110,30 +110,34 @@ def warm_restarts(seed: int) -> Run:
 
 
 def negative_loss(seed: int) -> Run:
-    draw = random.Random(seed)
-    loss = lambda step: -0.9 + 0.5 / (1 + step / 50) + 0.15 * math.sin(step / 90) + draw.gauss(0, 0.05)
+    noise_source = random.Random(seed)
+    loss = lambda step: (
+        -0.9 + 0.5 / (1 + step / 50) + 0.15 * math.sin(step / 90) + noise_source.gauss(0, 0.05)
+    )
     return run(seed, 5, loss=loss)
 
 
 def adversarial(seed: int) -> Run:
     loss = lambda step: 0.7 + 0.6 * math.log1p(step / 80) + 0.3 * math.sin(step / 40)
-    form = "step {step}/{total} loss_G: {loss:.4f} loss_D: 0.4312 lr: 2e-4"
-    return run(seed, 5, loss=loss, noise=0.15, form=form)
+    line_format = "step {step}/{total} loss_G: {loss:.4f} loss_D: 0.4312 lr: 2e-4"
+    return run(seed, 5, loss=loss, noise=0.15, line_format=line_format)
 
 
 def policy_loss(seed: int) -> Run:
-    draw = random.Random(seed)
-    loss = lambda step: 0.02 + draw.gauss(0, 0.03) + step * 2e-4
-    form = "step {step}/{total} - actor/pg_loss: {loss:.5f} - critic/rewards: 0.4 - timing_s/step: {took:.2f}"
-    return run(seed, 5, loss=loss, form=form, step_s=60)
+    noise_source = random.Random(seed)
+    loss = lambda step: 0.02 + noise_source.gauss(0, 0.03) + step * 2e-4
+    line_format = (
+        "step {step}/{total} - actor/pg_loss: {loss:.5f} - critic/rewards: 0.4 - timing_s/step: {took:.2f}"
+    )
+    return run(seed, 5, loss=loss, line_format=line_format, step_s=60)
 
 
 def decaying_speed(seed: int) -> Run:
     """Steps become slower, by half after four hours; GPU utilization falls."""
     pace = lambda at: 1 + 0.5 * min(1.0, max(0.0, at - HOUR) / (3 * HOUR))
-    draw = random.Random(seed)
-    use = lambda at: 0.0 if at < LOADED_S else draw.gauss(0.95 / pace(at), 0.02)
-    return run(seed, 6, {"slowdown": HOUR}, pace=pace, nodes=[Node(use)])
+    noise_source = random.Random(seed)
+    utilization = lambda at: 0.0 if at < LOADED_S else noise_source.gauss(0.95 / pace(at), 0.02)
+    return run(seed, 6, {"slowdown": HOUR}, pace=pace, nodes=[Node(utilization)])
 
 
 def throttled(seed: int) -> Run:
@@ -163,9 +167,9 @@ def learns_little(seed: int) -> Run:
 
 def evaluated(seed: int, loss: Callable[[int], float]) -> list[Line]:
     """Return lines with a training loss that falls for seven hours, and an evaluation every 100 steps."""
-    draw, lines = random.Random(seed), training(seed, 7, loss=lambda step: 0.4 + 2 / (1 + step / 300))
+    noise_source, lines = random.Random(seed), training(seed, 7, loss=lambda step: 0.4 + 2 / (1 + step / 300))
     for step in range(100, len(lines), 100):
-        text = f"step {step} eval_loss: {loss(step) + draw.gauss(0, 0.01):.4f}"
+        text = f"step {step} eval_loss: {loss(step) + noise_source.gauss(0, 0.01):.4f}"
         lines.append(Line(lines[step - 1].at + 5, text))
     return lines
 
@@ -200,12 +204,12 @@ def slow_in_bursts(seed: int) -> Run:
 
 def slow_node(seed: int) -> Run:
     """Each node prints its own step time; node-2 is 15% slower after two hours."""
-    draw, lines = random.Random(seed), []
+    noise_source, lines = random.Random(seed), []
     for n in range(1, 1600):
         at = LOADED_S + 10 * n
         for node in range(4):
-            took = 10 * draw.gauss(1, 0.02) * (1.15 if node == 2 and at > 2 * HOUR else 1)
-            lines.append(Line(at + node / 10, f"step {n}/5000 loss 2.1 step_time {took:.3f}s", node))
+            step_time_s = 10 * noise_source.gauss(1, 0.02) * (1.15 if node == 2 and at > 2 * HOUR else 1)
+            lines.append(Line(at + node / 10, f"step {n}/5000 loss 2.1 step_time {step_time_s:.3f}s", node))
     return Run(4, lines, [Node(busy(seed + n)) for n in range(4)], {"straggler": 2 * HOUR})
 
 

@@ -80,7 +80,7 @@ class Run:
 def training(
     seed: int,
     hours: float,
-    form: str = FORM,
+    line_format: str = FORM,
     *,
     step_s: float = 10.0,
     begin: float = LOADED_S,
@@ -108,7 +108,7 @@ def training(
             "ms": duration_s * 1000,
             "rate": 1 / duration_s,
         }
-        lines.append(Line(at, form.format(step=step, total=total, took=duration_s, **values)))
+        lines.append(Line(at, line_format.format(step=step, total=total, took=duration_s, **values)))
         at += (pauses or {}).get(step, 0.0)
     return lines
 

@@ -196,7 +196,7 @@ class SeriesBuffer:
                 new_values.append(math.nan)
             new_times.append(times[position])
             new_values.append(values[position])
-        # A gap before a sample is certain once enough intervals follow it.
+        # Whether there is a gap before a sample is final once enough intervals follow it.
         self._final_count = max(self._final_count, len(times) - _NEIGHBORS - 1)
         self._snapshot = Series(
             self.name,

@@ -321,7 +321,7 @@ class LastCheckpoint:
 
     @property
     def remark(self) -> str:
-        """A note if the checkpoint is being uploaded or is only in the log; empty otherwise."""
+        """A note if the checkpoint is being uploaded, or is only in the log; empty otherwise."""
         return {"log": "log only, not uploaded", "uploading": "uploading"}.get(self.where, "")
 
 

@@ -88,6 +88,7 @@ class CapacityView:
     error: str = ""
     """Why the last request of ``rows`` failed; empty if it succeeded."""
     jobs_known: bool = False
+    """True once the jobs have been read."""
     jobs_error: str = ""
     """Why the last request of the jobs failed; empty if it succeeded."""
 

@@ -149,7 +149,7 @@ class JobRow:
     gpu: str
     gpu_count: int
     node_seconds: float | None
-    """The running time so far, summed over the nodes, for the cost; None if the job has not run."""
+    """Running time so far, summed over the nodes, to estimate the cost; None if the job has not run."""
     sign: str
     """The sign of the worst finding; without findings, of the status."""
     tone: str
@@ -231,6 +231,7 @@ class ProjectRow:
     jobs: int
     running: int
     alarmed: int = 0
+    """Number of its jobs that need attention."""
     is_critical: bool = False
     """True if any job in the project has a critical finding."""
 
