@@ -116,7 +116,7 @@ def training(
 def ticks(
     begin: float, interval_s: float, count: int, text: Callable[[int], str], node: int = 0
 ) -> list[Line]:
-    """Return ``count`` lines at even intervals; ``text`` returns the text of the line with a number."""
+    """Return ``count`` lines at even intervals; ``text`` returns the text for a line's index."""
     return [Line(begin + interval_s * n, text(n), node) for n in range(count)]
 
 

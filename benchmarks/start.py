@@ -36,11 +36,11 @@ HOME_CAUSE = (
 
 def figures() -> Iterator[Figure]:
     """Measure ``--help``, then the dashboard."""
-    with fresh_user_environ(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        remote = {"BASETEN_REMOTE_URL": url, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": url}
+    with fresh_user_environ(os.environ) as environ, socket.create_server(("127.0.0.1", 0)) as silent_server:
+        url = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
+        remote_environ = {"BASETEN_REMOTE_URL": url, "BASETEN_MANAGEMENT_API_URL_OVERRIDE": url}
         yield from help_figures(environ)
-        yield from paint_figures(environ, environ | remote | {"BASETEN_API_KEY": "nobody.reads.it"})
+        yield from paint_figures(environ, environ | remote_environ | {"BASETEN_API_KEY": "nobody.reads.it"})
 
 
 def help_figures(environ: dict[str, str]) -> Iterator[Figure]:
@@ -56,11 +56,11 @@ def help_figures(environ: dict[str, str]) -> Iterator[Figure]:
         yield compared("--help", times[""], times[against], against, unit="ms", at_most=budget)
 
 
-def paint_figures(environ: dict[str, str], remote: dict[str, str]) -> Iterator[Figure]:
+def paint_figures(environ: dict[str, str], remote_environ: dict[str, str]) -> Iterator[Figure]:
     """Compare the dashboard's first words and Home with a minimal app."""
     words_ms, home_ms, minimal_ms = [], [], []
     for _ in range(ROUNDS):
-        with Terminal(OURS, remote) as terminal:
+        with Terminal(OURS, remote_environ) as terminal:
             words_ms.append(terminal.wait_for("opening") * 1000)
             home_ms.append(terminal.wait_for("Loading projects and jobs") * 1000)
         with Terminal([*PYTHON, MINIMAL], environ) as terminal:

@@ -113,7 +113,9 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     medians = {id(run): _median(speed) for run, speed in zip(runs, speeds, strict=True)}
     first_speed = next((speed for speed in medians.values() if speed), None)
     in_steps = unit == "it/s"
-    show_speed = _numeric(lambda speed: rate(speed, like=first_speed)) if in_steps else _significant
+    show_speed = (
+        _numeric_formatter(lambda speed: rate(speed, like=first_speed)) if in_steps else _format_significant
+    )
     row = partial(_row, runs)
     progress_with_loss = [run.progress for run in runs if run.progress.loss is not None]
     loss_ranks_runs = all(progress.has_ranking_loss for progress in progress_with_loss)
@@ -123,30 +125,36 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     common_step, common_losses = _at_common_step(runs)
 
     rows = [
-        row("status", "status", lambda run: run.job.current_status, _status),
-        row("final_reward", "last reward", _last_reward, _number, "more" if is_at_same_step else "shown"),
-        row("final_loss", "last loss", lambda run: run.progress.loss, _number, loss_change),
+        row("status", "status", lambda run: run.job.current_status, _format_status),
+        row(
+            "final_reward",
+            "last reward",
+            _last_reward,
+            _format_number,
+            "more" if is_at_same_step else "shown",
+        ),
+        row("final_loss", "last loss", lambda run: run.progress.loss, _format_number, loss_change),
         row(
             "common_step_loss",
             "same-step loss",
             lambda run: common_losses.get(run.job.id),
-            _number,
+            _format_number,
             "less" if loss_ranks_runs else "shown",
         ),
         row(
             "common_step",
             "same step",
             lambda run: common_step if run.job.id in common_losses else None,
-            _count,
+            _format_count,
         ),
-        row("best_loss", "best loss", _best_loss, _number, "less"),
-        row("best_loss_step", "best loss at", _best_step, _count),
-        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _number, loss_change),
+        row("best_loss", "best loss", _best_loss, _format_number, "less"),
+        row("best_loss_step", "best loss at", _best_step, _format_count),
+        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _format_number, loss_change),
         row(
             "best_eval_loss",
             "best eval",
-            lambda run: _best(run.progress, run.progress.eval_loss_series),
-            _number,
+            lambda run: _best_value(run.progress, run.progress.eval_loss_series),
+            _format_number,
             "less",
         ),
         row(
@@ -160,35 +168,40 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
             "peak_learning_rate",
             "peak lr",
             lambda run: max(values_between(run.progress.learning_rate_series), default=None),
-            _number,
+            _format_number,
         ),
-        row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _number),
-        row("step", "step", lambda run: run.progress.step, _count),
-        row("total_steps", "total steps", lambda run: run.progress.total_steps, _count),
-        row("epoch", "epoch", lambda run: run.progress.epoch, _significant),
-        row("duration_s", "duration", _duration, _seconds, "shown"),
-        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _significant, "shown"),
+        row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _format_number),
+        row("step", "step", lambda run: run.progress.step, _format_count),
+        row("total_steps", "total steps", lambda run: run.progress.total_steps, _format_count),
+        row("epoch", "epoch", lambda run: run.progress.epoch, _format_significant),
+        row("duration_s", "duration", _running_s, _format_duration, "shown"),
+        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _format_significant, "shown"),
         row(
             "cost_usd",
             "cost, est.",
             lambda run: run.cost.usd,
-            _numeric(lambda usd: f"≈ {money(usd)}"),
+            _numeric_formatter(lambda usd: f"≈ {money(usd)}"),
             "shown",
         ),
-        row("checkpoints", "checkpoints", _checkpoint_count, _count),
-        row("last_checkpoint", "newest", _last_checkpoint, _text),
-        row("project", "project", lambda run: run.job.project_name or None, _text),
-        row("instance", "instance", lambda run: run.job.instance_type.name or None, _text),
-        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _text),
-        row("nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _count),
-        row("gpus", "total GPUs", _gpus, _count),
+        row("checkpoints", "checkpoints", _checkpoint_count, _format_count),
+        row("last_checkpoint", "newest", _last_checkpoint, _format_text),
+        row("project", "project", lambda run: run.job.project_name or None, _format_text),
+        row("instance", "instance", lambda run: run.job.instance_type.name or None, _format_text),
+        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _format_text),
         row(
-            "availability", "capacity", lambda run: (run.job.availability_model or "").lower() or None, _text
+            "nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _format_count
         ),
-        row("created_at", "created", lambda run: run.job.created_at, _time),
-        row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _count),
-        row("errors", "error lines", lambda run: run.progress.errors.count or None, _count),
-        row("error_message", "message", lambda run: run.job.error_message or None, _text),
+        row("gpus", "total GPUs", _gpu_count, _format_count),
+        row(
+            "availability",
+            "capacity",
+            lambda run: (run.job.availability_model or "").lower() or None,
+            _format_text,
+        ),
+        row("created_at", "created", lambda run: run.job.created_at, _format_time),
+        row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _format_count),
+        row("errors", "error lines", lambda run: run.progress.errors.count or None, _format_count),
+        row("error_message", "message", lambda run: run.job.error_message or None, _format_text),
     ]
     return tuple(
         property_row for property_row in rows if any(value is not None for value in property_row.values)
@@ -270,7 +283,7 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     lines = []
     for index, (run, name) in enumerate(zip(runs, labels(runs), strict=True)):
         if measure == "loss":
-            series = _loss(run.progress, axis)
+            series = _loss_curve(run.progress, axis)
         else:
             curve = run.progress.metrics.get(measure, EMPTY)
             if measure in MEASURES:
@@ -310,7 +323,7 @@ def began_at(compared: ComparedRun) -> float:
     return compared.job.created_at.timestamp() if compared.job.created_at else 0.0
 
 
-def _loss(progress: ProgressSnapshot, axis: Axis) -> Series:
+def _loss_curve(progress: ProgressSnapshot, axis: Axis) -> Series:
     if axis != "step":
         return progress.loss_series
     if progress.loss_by_step:
@@ -377,13 +390,13 @@ def _best_columns(values: Sequence[Value], change: Change) -> frozenset[int]:
     return frozenset(column for column, value in enumerate(values) if value == best)
 
 
-def _gpus(compared: ComparedRun) -> int | None:
+def _gpu_count(compared: ComparedRun) -> int | None:
     nodes = compared.run.node_count if compared.run else compared.job.node_count
     per_node = compared.job.instance_type.gpu_count
     return per_node * nodes if nodes and per_node else None
 
 
-def _duration(compared: ComparedRun) -> float | None:
+def _running_s(compared: ComparedRun) -> float | None:
     running_time = compared.run.running_time if compared.run else None
     return (
         running_time.seconds
@@ -398,10 +411,10 @@ def _last_reward(compared: ComparedRun) -> float | None:
 
 
 def _best_loss(compared: ComparedRun) -> float | None:
-    return _best(compared.progress, compared.progress.loss_series)
+    return _best_value(compared.progress, compared.progress.loss_series)
 
 
-def _best(progress: ProgressSnapshot, series: Series) -> float | None:
+def _best_value(progress: ProgressSnapshot, series: Series) -> float | None:
     """Return the lowest value; None if losses do not rank this run, or if a gap may hide a lower loss."""
     finite_values = values_between(series)
     return min(finite_values) if finite_values and progress.has_ranking_loss and not progress.gaps else None
@@ -460,27 +473,31 @@ def _last_checkpoint(compared: ComparedRun) -> str | None:
     )
 
 
-def _status(value: Value) -> str:
+def _format_status(value: Value) -> str:
     view = status_view(str(value))
     return f"{view.sign} {view.word}"
 
 
-def _text(value: Value) -> str:
+def _format_text(value: Value) -> str:
     return sanitize(str(value))
 
 
-def _numeric(format_value: Callable[[float], str]) -> Callable[[Value], str]:
+def _numeric_formatter(format_value: Callable[[float], str]) -> Callable[[Value], str]:
     return lambda value: format_value(value) if isinstance(value, int | float) else UNKNOWN
 
 
-_count, _seconds, _number = _numeric(count), _numeric(duration), _numeric(number)
+_format_count, _format_duration, _format_number = (
+    _numeric_formatter(count),
+    _numeric_formatter(duration),
+    _numeric_formatter(number),
+)
 
 
-def _significant(value: Value) -> str:
+def _format_significant(value: Value) -> str:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return UNKNOWN
     return count(value) if abs(value) >= 1000 else significant(value)
 
 
-def _time(value: Value) -> str:
+def _format_time(value: Value) -> str:
     return local_time(value if isinstance(value, datetime) else None, DATE_AND_MINUTE) or UNKNOWN

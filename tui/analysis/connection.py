@@ -177,10 +177,10 @@ class Connection:
         """Return the state of the connection after an event of a request."""
         match event.kind:
             case "answered":
-                return self._live(event, event.at)
+                return self._after_response(event, event.at)
             case "waiting":
                 retry_at = event.at + timedelta(seconds=event.delay_s)
-                return self._failing(event, ConnectionState.RETRYING, retry_at)
+                return self._with_failure(event, ConnectionState.RETRYING, retry_at)
             case "failed":
                 return self._after_failure(event)
             case _:
@@ -190,24 +190,24 @@ class Connection:
         if event.status == 403 and self.link is ConnectionState.LIVE:
             return self  # The API key may not use this route; other routes work.
         if event.status in {401, 403}:
-            return self._failing(event, ConnectionState.UNAUTHORIZED)
+            return self._with_failure(event, ConnectionState.UNAUTHORIZED)
         if event.status is not None and 400 <= event.status < 500 and event.status not in _TEMPORARY_STATUSES:
             # The server responds, but without new data to display.
-            return self._live(event, self.answered_at)
-        return self._failing(event, ConnectionState.LOST)
+            return self._after_response(event, self.answered_at)
+        return self._with_failure(event, ConnectionState.LOST)
 
-    def _live(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
+    def _after_response(self, event: RequestEvent, answered_at: datetime | None) -> Connection:
         failing_routes = tuple(route for route in self._recent_failures(event.at) if route.path != event.path)
         return Connection(
             ConnectionState.LIVE,
             answered_at=answered_at,
             stale_resources=self.stale_resources,
             failing_routes=failing_routes,
-            clock_ahead_s=_ahead_s(event),
+            clock_ahead_s=_clock_ahead_s(event),
             recorded=self.recorded,
         )
 
-    def _failing(
+    def _with_failure(
         self, event: RequestEvent, link: ConnectionState, retry_at: datetime | None = None
     ) -> Connection:
         other_routes = [route for route in self._recent_failures(event.at) if route.path != event.path]
@@ -250,7 +250,7 @@ class Connection:
         )
 
 
-def _ahead_s(event: RequestEvent) -> float:
+def _clock_ahead_s(event: RequestEvent) -> float:
     ahead_s = (event.at - event.server_time).total_seconds() if event.server_time is not None else 0.0
     # if the clock is off by more than this, the shortest charts are empty
     return ahead_s if abs(ahead_s) > 300.0 else 0.0

@@ -133,8 +133,8 @@ class MetricsFold:
     def __init__(self, *, max_points: int = MAX_POINTS, keeps_first_per_step: bool = False) -> None:
         self._max_points = max_points
         self._keeps_first_per_step = keeps_first_per_step
-        self._nodes: dict[str, _Buffers] = {}
-        self._cache = _Buffers(max_points, keeps_first_per_step)
+        self._nodes: dict[str, _SeriesBuffers] = {}
+        self._cache = _SeriesBuffers(max_points, keeps_first_per_step)
         self._snapshot = MetricsSnapshot()
         self._has_changed = False
 
@@ -159,7 +159,7 @@ class MetricsFold:
             nodes = [(LEADER, metrics)]
         for name, series in nodes:
             if name not in self._nodes:
-                self._nodes[name] = _Buffers(self._max_points, self._keeps_first_per_step)
+                self._nodes[name] = _SeriesBuffers(self._max_points, self._keeps_first_per_step)
             changed |= self._nodes[name].add(series_of(series), step_s)
         changed |= self._cache.add(storage_series("cache", metrics.cache), step_s)
         self._has_changed |= changed
@@ -281,7 +281,7 @@ _CURVE_NAMES = {
 _Series = Iterable[tuple[SeriesPath, list[MetricSample]]]
 
 
-class _Buffers:
+class _SeriesBuffers:
     """The series of a node, or of the cache, by metric and GPU.
 
     The GPU is empty for series of the whole node, such as the mean of its GPUs.

@@ -90,8 +90,8 @@ def test_the_traceback_comes_with_the_cause_and_alike_errors_are_counted() -> No
     trace = failure_of(log(SURVIVED_THEN_FAILED), 99 * NS_PER_S, 1.0, "").trace
     assert [clue.text for clue in trace] == [line.message for line in log(SURVIVED_THEN_FAILED)[2:]]
     assert len(failure_of(log(LAUNCHER), None, None, "").trace) == 3  # without the launcher's own
-    assert failure_of(log(GAVE_UP), 0, 1.0, "").following == ()
-    followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following
+    assert failure_of(log(GAVE_UP), 0, 1.0, "").following_errors == ()
+    followed = failure_of(log(RANK_5_DIED), 0, 1.0, "").following_errors
     assert [(clue.count, clue.text.split()[0]) for clue in followed] == [
         (1, "E"),
         (2, "[rank2]:"),

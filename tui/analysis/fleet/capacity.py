@@ -95,25 +95,26 @@ class CapacityView:
     @property
     def shown_rows(self) -> list[CapacityRow]:
         """``rows`` without rows of teams that repeat the organization's, as those of an only team do."""
-        organization_figures = {_figures(row) for row in self.rows if not row.team}
-        return [row for row in self.rows if not row.team or _figures(row) not in organization_figures]
+        organization_figures = {_key_figures(row) for row in self.rows if not row.team}
+        return [row for row in self.rows if not row.team or _key_figures(row) not in organization_figures]
 
 
-def _figures(row: CapacityRow) -> tuple[str, int, int, int]:
+def _key_figures(row: CapacityRow) -> tuple[str, int, int, int]:
     return (row.gpu_type, row.on_demand, row.spot, row.limit)
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
-    organization_rows = [_row(limit) for limit in capacity.gpu_capacities]
+    organization_rows = [_capacity_row(limit) for limit in capacity.gpu_capacities]
     team_rows = [
-        _row(limit, limit.team_name or limit.team_id, limit.team_id) for limit in capacity.team_gpu_capacities
+        _capacity_row(limit, limit.team_name or limit.team_id, limit.team_id)
+        for limit in capacity.team_gpu_capacities
     ]
     organization_rows.sort(key=lambda row: row.gpu_type)
     team_rows.sort(key=lambda row: (row.team.lower(), row.gpu_type))
     return (*organization_rows, *team_rows)
 
 
-def _row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
+def _capacity_row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
     return CapacityRow(
         team=team,
         team_id=team_id,

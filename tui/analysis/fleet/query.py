@@ -38,7 +38,7 @@ class Term:
 
     def matches(self, row: JobRow) -> bool:
         if self.field == "age":
-            is_match = any(_compare(row.age_s, self.operator, value) for value in self.values)
+            is_match = any(_age_matches(row.age_s, self.operator, value) for value in self.values)
         elif self.field == "is":
             is_match = any(getattr(row, value, False) is True for value in self.values)
         elif self.field == "status":
@@ -143,7 +143,7 @@ def _unquoted(value: str) -> str:
     return value.replace('"', "")
 
 
-def _compare(age_s: float, operator: str, value: str) -> bool:
+def _age_matches(age_s: float, operator: str, value: str) -> bool:
     """Compare an age with a duration such as ``2d``; an unknown age (NaN) is neither below nor above it."""
     bound_s = float(value[:-1]) * UNIT_S[value[-1]]
     return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[

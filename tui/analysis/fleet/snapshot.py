@@ -277,7 +277,7 @@ def job_row(
         job=job,
         id=job.id,
         project_id=job.project_id,
-        rank=_rank(job, status),
+        rank=_rank_by_status(job, status),
         name=sanitize(job.name or job.id),
         project=sanitize(job.project_name),
         status=status,
@@ -286,8 +286,8 @@ def job_row(
         node_seconds=node_seconds(job, now, preview.idle_s),
         sign=SIGNS[alarms[0].severity] if alarms else status.sign,
         tone=TONES[alarms[0].severity] if alarms else status.tone,
-        note=brief(costliest_alarm, now) if costliest_alarm is not None else _note(job, queue_place),
-        saved=_saved(job, preview, now),
+        note=brief(costliest_alarm, now) if costliest_alarm is not None else _status_note(job, queue_place),
+        saved=_saved_text(job, preview, now),
         preview=preview,
         age=age(age_s) if job.created_at else UNKNOWN,
         age_s=age_s,
@@ -298,7 +298,7 @@ def job_row(
         usd_per_hour=usd_per_hour,
         wasted=wasted,
         lost_usd=lost_usd(costliest_alarm, usd_per_hour, now),
-        reward=_reward(preview.progress),
+        reward=_newest_reward(preview.progress),
         findings=findings,
         judged=preview is not NO_PREVIEW and preview is not UNREAD,
     )
@@ -311,7 +311,7 @@ def job_row(
     )
 
 
-def _rank(job: TrainingJob, status: StatusView) -> Rank:
+def _rank_by_status(job: TrainingJob, status: StatusView) -> Rank:
     """Return the sort key of a job without findings."""
     waits = status.order > 0 and not job.is_finished
     need = Need.WAITING if waits else Need.ENDED if status.order else Need.RUNNING
@@ -342,7 +342,7 @@ def without_snoozed(row: JobRow, snoozed: SnoozedFindings) -> JobRow:
     """Clear the row's alarm if all findings of its job are snoozed."""
     if not row.alarmed or not all((row.id, finding.key) in snoozed for finding in row.findings):
         return row
-    rank = _rank(row.job, row.status)
+    rank = _rank_by_status(row.job, row.status)
     return replace(row, alarmed=False, sign="z", tone="muted", rank=rank, wasted=0.0, lost_usd=0.0)
 
 
@@ -356,12 +356,12 @@ def worst_first(rows: Iterable[JobRow]) -> list[JobRow]:
     return sorted((row for row in rows if row.alarmed), key=attrgetter("rank"))
 
 
-def _reward(progress: ProgressSnapshot | None) -> float | None:
+def _newest_reward(progress: ProgressSnapshot | None) -> float | None:
     name, values = headline_series(progress) if progress is not None else ("", EMPTY)
     return latest(values) if name == "reward" else None
 
 
-def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
+def _saved_text(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
     last_checkpoint = preview.progress.last_checkpoint if preview.progress is not None else None
     if not job.is_finished:
         return (
@@ -369,10 +369,12 @@ def _saved(job: TrainingJob, preview: JobPreview, now: datetime) -> str:
             if last_checkpoint
             else ""
         )
-    return " · ".join(filter(None, (_best(preview), sanitize(last_checkpoint[0]) if last_checkpoint else "")))
+    return " · ".join(
+        filter(None, (_best_value_text(preview), sanitize(last_checkpoint[0]) if last_checkpoint else ""))
+    )
 
 
-def _best(preview: JobPreview) -> str:
+def _best_value_text(preview: JobPreview) -> str:
     """Return ``best eval 1.02`` (or loss, or reward); until the log is read, the newest: ``eval 1.02``."""
     progress = preview.progress
     name, series = headline_series(progress) if progress is not None else ("", EMPTY)
@@ -386,7 +388,7 @@ def _best(preview: JobPreview) -> str:
     return f"best {name} {number((max if name == 'reward' else min)(values))}"
 
 
-def _note(job: TrainingJob, queue_place: int) -> str:
+def _status_note(job: TrainingJob, queue_place: int) -> str:
     if job.current_status in WAITING_STATUSES:
         return f"place {queue_place} in line" if queue_place else ""
     return short_reason(sanitize(job.error_message or "")) if job.is_finished else ""

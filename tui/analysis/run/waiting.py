@@ -29,14 +29,16 @@ def waiting_text(
     duration_text = f" {duration(waited_s)}" if waited_s is not None else ""
     requested = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
     short_text = f"waiting{duration_text}{requested}"
-    queue_text = _at_submission(queue) if queue is not None else ""
+    queue_text = _queue_at_submission(queue) if queue is not None else ""
     return (
         short_text,
-        f"{short_text}; at submission{_ago(queue, waited_s, now)} {queue_text}" if queue_text else short_text,
+        f"{short_text}; at submission{_submitted_ago(queue, waited_s, now)} {queue_text}"
+        if queue_text
+        else short_text,
     )
 
 
-def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:
+def _submitted_ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> str:
     """Return how long ago the job was submitted, such as `` 2h ago``; empty if it equals the wait time."""
     if queue is None or queue.submitted_at is None:
         return ""
@@ -44,12 +46,12 @@ def _ago(queue: QueueContext | None, waited_s: float | None, now: datetime) -> s
     return f" {duration(ago_s)} ago" if waited_s is None or abs(ago_s - waited_s) > 60.0 else ""
 
 
-def _at_submission(queue: QueueContext) -> str:
+def _queue_at_submission(queue: QueueContext) -> str:
     parts = []
     if queue.active_at_submit:
         in_use = sum(job.total_gpus for job in queue.active_at_submit)
         largest_jobs = sorted(queue.active_at_submit, key=lambda job: -job.total_gpus)
-        names = _names(largest_jobs)
+        names = _job_names(largest_jobs)
         capacity = queue.team_capacity or queue.org_capacity
         limit = capacity.max_gpus if capacity is not None else 0
         limit_text, limit_note = (f" of {limit}", "") if limit else ("", "")
@@ -61,12 +63,12 @@ def _at_submission(queue: QueueContext) -> str:
         )
     if queue.pending_ahead_at_submit:
         jobs_ahead = queue.pending_ahead_at_submit
-        names = _names(jobs_ahead)
+        names = _job_names(jobs_ahead)
         parts.append(f"{len(jobs_ahead)} ahead: {names}")
     elif queue.active_at_submit:
         parts.append("none ahead")
     return "; ".join(parts)
 
 
-def _names(jobs: Sequence[ActiveJobAtSubmit] | Sequence[PendingJobAhead]) -> str:
+def _job_names(jobs: Sequence[ActiveJobAtSubmit] | Sequence[PendingJobAhead]) -> str:
     return listed([sanitize(job.training_job_name or job.training_job_id) for job in jobs], 2)

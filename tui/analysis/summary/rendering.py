@@ -34,7 +34,7 @@ _REDUCTIONS: tuple[tuple[str, int], ...] = (
 """How a long summary is shortened, step by step: the list to shorten, and the minimum number of items."""
 
 
-def fitted(summary: Document) -> Document:
+def shortened_to_limit(summary: Document) -> Document:
     """Leave out the least important items until every format has at most ``LIMIT_BYTES``.
 
     The last items of a list are the least important, but the first lines of the log. A summary with one
@@ -58,12 +58,12 @@ def size_bytes(summary: Document) -> int:
 
 def as_text(summary: Document) -> str:
     """Return the summary as plain text, in which lines with a ``|`` are names or output of the job."""
-    rows = list(_rows(summary))
+    rows = list(_overview_rows(summary))
     width = max(len(title) for title, _ in rows)
-    lines = [_title(summary), *(f"{title:<{width}}  {text}" for title, text in rows)]
+    lines = [_title_line(summary), *(f"{title:<{width}}  {text}" for title, text in rows)]
     for problem in summary["problems"]:
-        lines += ["", _headline(problem)]
-        lines += [f"  {text}" for text in _explanation(problem)]
+        lines += ["", _problem_headline(problem)]
+        lines += [f"  {text}" for text in _explanation_lines(problem)]
         lines += [f"  | {text}" for text in problem["untrusted_log"]]
     if left_out_count := summary.get("left_out", {}).get("problems"):
         lines += ["", f"and {counted(left_out_count, 'problem')} more"]
@@ -82,26 +82,26 @@ def as_markdown(summary: Document) -> str:
     return f"### {markdown_code(title)}\n\n```text\n{text}```\n"
 
 
-def _title(summary: Document) -> str:
+def _title_line(summary: Document) -> str:
     job_id, project = summary.get("job_id", ""), summary.get("project", "")
     name = f"{job_id} ({summary['name']})" if "name" in summary else job_id
     spot = ", spot" if "is_spot" in summary else ""
     return f"{name}, project {project}, {summary['hardware']}{spot}"
 
 
-def _headline(problem: Document) -> str:
+def _problem_headline(problem: Document) -> str:
     kind, text = problem["kind"], problem.get("text", "")
     duration_text = f" (for {_formatted(duration, problem['for_s'])})" if "for_s" in problem else ""
     description = f": {text}{duration_text}" if text != kind else ""
     return f"{SIGNS[problem['severity']]} {kind}{description}"
 
 
-def _explanation(problem: Document) -> list[str]:
+def _explanation_lines(problem: Document) -> list[str]:
     costs = f"costs {problem['costs']}" if "costs" in problem else ""
     return [text for text in (problem.get("answer"), *problem["facts"], costs) if text]
 
 
-def _rows(summary: Document) -> Iterator[tuple[str, str]]:
+def _overview_rows(summary: Document) -> Iterator[tuple[str, str]]:
     status, activity = summary.get("status", ""), summary.get("activity", "")
     if summary.get("running_s"):
         status += (
@@ -147,7 +147,7 @@ def _progress_rows(progress: Document) -> Iterator[tuple[str, str]]:
         ]
         yield "speed", ", ".join((*current, overall, *other_speeds))
     if "eta_s" in progress:
-        yield "ETA", _range(duration, progress["eta_s"])
+        yield "ETA", _range_text(duration, progress["eta_s"])
 
 
 def _metric_text(metric: Document) -> str:
@@ -173,7 +173,7 @@ def _cost_text(cost: Document) -> str:
     if "usd_per_hour" in cost:
         parts.append(f"{_formatted(money, cost['usd_per_hour'])} an hour")
     if "usd_at_end" in cost:
-        parts.append(f"at the end ≈ {_range(money, cost['usd_at_end'])}")
+        parts.append(f"at the end ≈ {_range_text(money, cost['usd_at_end'])}")
     return ", ".join(parts)
 
 
@@ -203,6 +203,6 @@ def _formatted(format_number: Any, value: float | str | None) -> str:
     return str(format_number(float(value)))[:40] if value is not None else "–"
 
 
-def _range(format_number: Any, estimate: Document) -> str:
+def _range_text(format_number: Any, estimate: Document) -> str:
     low, likely, high = (_formatted(format_number, estimate.get(name)) for name in ("low", "likely", "high"))
     return f"{likely} ({low}–{high})"

@@ -25,7 +25,7 @@ from tui.analysis.run.finding import SEVERITIES, is_stuck, lost_usd, stop_advice
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.run.verdict import side_activity, verdict
 from tui.analysis.run.waiting import waiting_text
-from tui.analysis.summary.rendering import NOTICE, Document, fitted
+from tui.analysis.summary.rendering import NOTICE, Document, shortened_to_limit
 from tui.analysis.why.explanation import Clue, Explanation
 from tui.analysis.why.lines import displayed_text
 from tui.text.sanitize import ELLIPSIS, sanitize
@@ -217,7 +217,7 @@ def summarize(
     best = next((fact for fact in facts if fact.is_best), None)
     problems, metrics = _problems(run, explanations), _metrics(run)
     left_out = {"problems": len(problems) - _MAX_PROBLEMS, "metrics": len(metrics) - _MAX_METRICS}
-    return fitted(
+    return shortened_to_limit(
         without_empty(
             notice=NOTICE,
             job_id=bounded(job.id, 80),

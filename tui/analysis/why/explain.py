@@ -147,7 +147,7 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
     if failure.cause is None:
         cause_text = _late_ranks_sentence(lines) or message
         sections = [
-            Section("Errors, none of them the cause", failure.following),
+            Section("Errors, none of them the cause", failure.following_errors),
             Section("Last line of each node", last_lines(lines, limit=_MAX_NODES)),
         ]
     else:
@@ -156,7 +156,7 @@ def _explain_failure(run: RunSnapshot, lines: Sequence[LogLine]) -> Explanation:
         facts += [f"reported by the platform: {message}"] if message else []
         sections = [
             Section("The first error", failure.trace),
-            Section("Errors that followed", failure.following),
+            Section("Errors that followed", failure.following_errors),
         ]
         if "outofmemory" in failure.cause.text.lower().replace(" ", ""):
             titles = ("GPU memory",)
@@ -176,10 +176,14 @@ def _outcome_facts(run: RunSnapshot) -> Iterator[str]:
 
 
 def _late_ranks_sentence(lines: Sequence[LogLine]) -> str:
-    late = late_ranks(lines)
-    rank_names = ", ".join(map(str, late))
-    noun = "rank" if len(late) == 1 else "ranks"
-    return f"{noun} {rank_names} did not reach the collective that the others waited in" if late else ""
+    late_rank_list = late_ranks(lines)
+    rank_names = ", ".join(map(str, late_rank_list))
+    noun = "rank" if len(late_rank_list) == 1 else "ranks"
+    return (
+        f"{noun} {rank_names} did not reach the collective that the others waited in"
+        if late_rank_list
+        else ""
+    )
 
 
 def late_ranks(lines: Sequence[LogLine]) -> list[int]:
@@ -349,7 +353,7 @@ class RunFailure:
 
     cause: Clue | None = None
     trace: tuple[Clue, ...] = ()
-    following: tuple[Clue, ...] = ()
+    following_errors: tuple[Clue, ...] = ()
     exit_code: int | None = None
 
 
@@ -375,11 +379,11 @@ def failure_of(
         (line for line in candidates if not _RETRY_PATTERN.search(_error_text_of(line))), candidates[0]
     )
     clue = Clue(_error_text_of(cause), cause.timestamp_ns, cause.replica, is_warning=True)
-    trace = _trace(lines, cause)
+    trace = _traceback_of(lines, cause)
     later_errors = [line for line in errors if line not in trace and line.timestamp_ns >= cause.timestamp_ns]
-    following = _other_errors(later_errors, cause)
+    following_errors = _other_errors(later_errors, cause)
     shown_trace = tuple(Clue(displayed_text(line), line.timestamp_ns, line.replica) for line in trace)
-    return RunFailure(clue, shown_trace, following, failure_exit_code)
+    return RunFailure(clue, shown_trace, following_errors, failure_exit_code)
 
 
 def _is_error(line: LogLine) -> bool:
@@ -393,7 +397,7 @@ def _error_text_of(line: LogLine) -> str:
     return error_text(line.message, line.level) or shortened(displayed_text(line).strip(), TEXT_CHARACTERS)
 
 
-def _trace(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
+def _traceback_of(lines: Sequence[LogLine], cause: LogLine) -> list[LogLine]:
     """Return the traceback that ends with ``cause``, without interleaved lines of other ranks."""
     reader = TracebackReader()
     lines_and_lanes: list[tuple[LogLine, str | None]] = []
