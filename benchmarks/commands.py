@@ -72,20 +72,20 @@ def command_figures(
     }
     if OFFICIAL_CLI:
         commands["truss"] = ([OFFICIAL_CLI, *official], official_environ(emulator, environ))
-    costs: dict[str, list[tuple[float, float]]] = {against: [] for against in commands}
+    costs: dict[str, list[tuple[float, float]]] = {other_program: [] for other_program in commands}
     for number in range(rounds):
-        for against, (command, program_environ) in commands.items():
-            if number == 0 or against != "truss":
-                costs[against].append(cost_of(command, program_environ))
-    columns = {against: list(zip(*rows, strict=True)) for against, rows in costs.items()}
-    for against in [against for against in commands if against != "ours"]:
-        budgets = at_most.get(against, (None, None))
+        for other_program, (command, program_environ) in commands.items():
+            if number == 0 or other_program != "truss":
+                costs[other_program].append(cost_of(command, program_environ))
+    columns = {other_program: list(zip(*rows, strict=True)) for other_program, rows in costs.items()}
+    for other_program in [other_program for other_program in commands if other_program != "ours"]:
+        budgets = at_most.get(other_program, (None, None))
         for column, (title, unit) in enumerate(((name, "CPU ms"), (f"{name}, {memory}", "MiB"))):
             yield compared(
                 title,
                 columns["ours"][column],
-                columns[against][column],
-                against,
+                columns[other_program][column],
+                other_program,
                 unit=unit,
                 at_most=budgets[column],
                 cause=cause,

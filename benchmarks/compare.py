@@ -43,8 +43,8 @@ def read(path: Path) -> dict[str, Result]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == len(HEADINGS) and cells[0] != HEADINGS[0] and not cells[0].startswith("--"):
             name, ours, theirs, ratio, budget, verdict = cells
-            against = theirs[theirs.find("(") :] if theirs else ""
-            results[f"{section}: {name} {against}".rstrip()] = Result(ratio or ours, budget, verdict)
+            other_program = theirs[theirs.find("(") :] if theirs else ""
+            results[f"{section}: {name} {other_program}".rstrip()] = Result(ratio or ours, budget, verdict)
     return results
 
 

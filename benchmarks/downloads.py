@@ -84,10 +84,10 @@ def figures() -> Iterator[Figure]:
         server.start()
         base_url = f"http://127.0.0.1:{http_server.server_port}"
         programs = {
-            "curl": partial(by_curl, f"{base_url}/plain", target),
-            "urllib": partial(by_urllib, f"{base_url}/plain", target),
-            "bt-tui": partial(by_bt_tui, f"{base_url}/plain", target),
-            "bt-tui, md5 verified": partial(by_bt_tui, f"{base_url}/digest", target),
+            "curl": partial(download_with_curl, f"{base_url}/plain", target),
+            "urllib": partial(download_with_urllib, f"{base_url}/plain", target),
+            "bt-tui": partial(download_with_bt_tui, f"{base_url}/plain", target),
+            "bt-tui, md5 verified": partial(download_with_bt_tui, f"{base_url}/digest", target),
         }
 
         def fetch_ms(fetch: Callable[[], object]) -> float:
@@ -114,16 +114,16 @@ def figures() -> Iterator[Figure]:
     yield Figure("memory grown over all rounds", growth_kib / 1024, unit="MiB", at_most=32)
 
 
-def by_curl(url: str, target: Path) -> None:
+def download_with_curl(url: str, target: Path) -> None:
     subprocess.run(["curl", "--silent", "--fail", "--output", str(target), url], check=True)
 
 
-def by_urllib(url: str, target: Path) -> None:
+def download_with_urllib(url: str, target: Path) -> None:
     with urllib.request.urlopen(url) as response, target.open("wb") as file:
         shutil.copyfileobj(response, file, MIB)
 
 
-def by_bt_tui(url: str, target: Path) -> None:
+def download_with_bt_tui(url: str, target: Path) -> None:
     async def run() -> None:
         file = PlannedFile(target.name, target, SIZE_BYTES, url)
         plan = DownloadPlan("project", "job", target.parent, (file,))

@@ -42,11 +42,17 @@ async def figures() -> AsyncIterator[Figure]:
     async for figure in our_tree_figures(files):
         times_ms[figure.name] = figure.ours
         yield figure
-    textual_ms, against = await textual_tree_ms(files), "textual's Tree, eager"
+    textual_ms, other_program = await textual_tree_ms(files), "textual's Tree, eager"
     first_page_ms = times_ms["first page, CPU"]
-    yield Figure(f"{FILES:,} files, browsable", first_page_ms, textual_ms, against, "CPU ms", at_most=0.1)
     yield Figure(
-        f"{FILES:,} files, all open", first_page_ms + times_ms["all open, CPU"], textual_ms, against, "CPU ms"
+        f"{FILES:,} files, browsable", first_page_ms, textual_ms, other_program, "CPU ms", at_most=0.1
+    )
+    yield Figure(
+        f"{FILES:,} files, all open",
+        first_page_ms + times_ms["all open, CPU"],
+        textual_ms,
+        other_program,
+        "CPU ms",
     )
 
 

@@ -28,15 +28,15 @@ HEADINGS = ("figure", "ours", "theirs", "ratio", "budget", "verdict")
 class Figure:
     """A measured figure.
 
-    ``ours`` and ``theirs`` are in ``unit``; ``against`` names the other program. The budget, ``at_most`` or
-    ``at_least``, limits the ratio if there is one, else ``ours``. ``cause`` explains why the budget is not
-    met, and is displayed only in that case.
+    ``ours`` and ``theirs`` are in ``unit``; ``other_program`` names the program to compare with. The budget,
+    ``at_most`` or ``at_least``, limits the ratio if there is one, else ``ours``. ``cause`` explains why the
+    budget is not met, and is displayed only in that case.
     """
 
     name: str
     ours: float
     theirs: float | None = None
-    against: str = ""
+    other_program: str = ""
     unit: str = ""
     at_most: float | None = None
     at_least: float | None = None
@@ -61,7 +61,7 @@ class Figure:
     def cells(self) -> tuple[str, ...]:
         """The texts of the figure's table row, in the order of ``HEADINGS``."""
         unit = _suffix(self.unit)
-        theirs = "" if self.theirs is None else f"{format_number(self.theirs)}{unit} ({self.against})"
+        theirs = "" if self.theirs is None else f"{format_number(self.theirs)}{unit} ({self.other_program})"
         ratio = "" if self.ratio is None else f"{format_number(self.ratio)} ×"
         return self.name, f"{format_number(self.ours)}{unit}", theirs, ratio, self._budget, self.verdict
 
@@ -74,10 +74,10 @@ class Figure:
 
 
 def compared(
-    name: str, ours: Sequence[float], theirs: Sequence[float], against: str, **options: Any
+    name: str, ours: Sequence[float], theirs: Sequence[float], other_program: str, **options: Any
 ) -> Figure:
     """Return a figure that compares the medians of the rounds of two programs."""
-    return Figure(name, statistics.median(ours), statistics.median(theirs), against, **options)
+    return Figure(name, statistics.median(ours), statistics.median(theirs), other_program, **options)
 
 
 def _suffix(unit: str) -> str:

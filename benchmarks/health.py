@@ -93,13 +93,13 @@ class CheckedRun:
             {str(finding.kind) for finding in findings} - {str(finding.kind) for finding in previous}
         )
 
-    def described(self, kind: str) -> str:
+    def description_of(self, kind: str) -> str:
         """Return the time and the text of the first finding of a kind; ``{}`` is left to be filled."""
         at, finding = self.first_findings[kind]
         return f"{duration(at)}{{}} {self.severity[kind]} {kind}: {finding.text}"
 
 
-def moment(at: float) -> datetime:
+def time_of(at: float) -> datetime:
     """Return the time that is ``at`` seconds after the run's creation."""
     return datetime.fromtimestamp(START_S + at, UTC)
 
@@ -110,7 +110,7 @@ def watch(run: Run) -> CheckedRun:
         id="j",
         current_status="TRAINING_JOB_RUNNING",
         instance_type=INSTANCE_TYPE,
-        created_at=moment(0),
+        created_at=time_of(0),
         node_count=len(run.nodes),
     )
     progress, metrics = ProgressFold(), health_metrics_fold(job)
@@ -133,13 +133,13 @@ def watch(run: Run) -> CheckedRun:
         snapshot = judged(
             RunSnapshot(
                 job,
-                moment(at),
-                moment(at),
+                time_of(at),
+                time_of(at),
                 progress=progress.snapshot(),
                 health_metrics=metrics.snapshot,
-                health_metrics_at=moment(at),
+                health_metrics_at=time_of(at),
                 checkpoints=listed_checkpoints(run, at),
-                queue=QueueContext(target_job_id="j", events=[started(time) for time in starts]),
+                queue=QueueContext(target_job_id="j", events=[started_event(time) for time in starts]),
                 history_known=True,
                 log_read=True,
             ),
@@ -152,15 +152,15 @@ def watch(run: Run) -> CheckedRun:
     return result
 
 
-def started(at: float) -> QueueEvent:
-    return QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=moment(at))
+def started_event(at: float) -> QueueEvent:
+    return QueueEvent(training_job_id="j", status="TRAINING_JOB_RUNNING", created=time_of(at))
 
 
 def listed_checkpoints(run: Run, at: float) -> tuple[Checkpoint, ...] | None:
     if run.checkpoints is None:
         return None
     return tuple(
-        Checkpoint(checkpoint_id=name, created_at=moment(saved), training_job_id="j")
+        Checkpoint(checkpoint_id=name, created_at=time_of(saved), training_job_id="j")
         for saved, name in run.checkpoints
         if saved <= at
     )
@@ -171,7 +171,7 @@ def samples(run: Run, at: float) -> JobMetrics:
 
     def sample(level: Level, scale: float = 1.0) -> list[MetricSample]:
         value = level(at)
-        return [] if value is None else [MetricSample(moment(at), value * scale)]
+        return [] if value is None else [MetricSample(time_of(at), value * scale)]
 
     def fraction_samples(level: Level) -> list[MetricSample]:
         return [
@@ -228,7 +228,7 @@ def problems(name: str, run: Run, result: CheckedRun, tallies: dict[str, Tally])
         is_remark = result.severity[kind] == "info"
         if not is_remark:
             tallies[kind].false += 1
-        yield f"{'(remark)' if is_remark else 'false'} {name}: {result.described(kind).format(':')}"
+        yield f"{'(remark)' if is_remark else 'false'} {name}: {result.description_of(kind).format(':')}"
     for kind, times in result.appearances.items():
         if times > 2:
             yield f"{name}: {kind} came {times} times"
@@ -254,7 +254,7 @@ def main(arguments: Sequence[str]) -> None:
             if "-v" in arguments:
                 print(make.__name__, seed, [(duration(at), state) for at, state in result.states])
                 for kind in result.first_findings:
-                    print(f"    {result.described(kind).format('')}")
+                    print(f"    {result.description_of(kind).format('')}")
     print(
         f"\n{'kind':20} {'precision':>9} {'recall':>9} right missed false {'delay':>8} {'longest':>8}"
         f"   ({healthy} healthy runs)"

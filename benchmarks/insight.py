@@ -55,8 +55,8 @@ def figures(hours: int = 12) -> Iterator[Figure]:
         )
         jobs = {job.name: job for job in backend.jobs()}
         times_ms = [check_ms(backend, jobs[name]) for name in (f"titan-{NODES}-nodes", FOUR_NODES)]
-        name, against = "judging 64 nodes × 8 GPUs (16 times the GPUs)", "4 nodes × 8 GPUs"
-        yield Figure(name, *times_ms, against, "ms")
+        name, other_program = "judging 64 nodes × 8 GPUs (16 times the GPUs)", "4 nodes × 8 GPUs"
+        yield Figure(name, *times_ms, other_program, "ms")
         yield watched_memory(backend, jobs[FOUR_NODES], hours)
     yield from large_job_figures(hours)
 
@@ -141,10 +141,13 @@ def large_job_figures(hours: int) -> Iterator[Figure]:
 
 
 def _metrics_response(times: list[datetime]) -> JobMetrics:
-    shared = [MetricSample(at, 0.9 + n % 7 / 100) for n, at in enumerate(times)]
-    gpus = {str(gpu): shared for gpu in range(GPUS)}
+    metric_samples = [MetricSample(at, 0.9 + n % 7 / 100) for n, at in enumerate(times)]
+    gpus = {str(gpu): metric_samples for gpu in range(GPUS)}
     series = NodeSeries(
-        gpu_utilization=gpus, gpu_memory_usage_bytes=gpus, cpu_usage=shared, cpu_memory_usage_bytes=shared
+        gpu_utilization=gpus,
+        gpu_memory_usage_bytes=gpus,
+        cpu_usage=metric_samples,
+        cpu_memory_usage_bytes=metric_samples,
     )
     return JobMetrics(
         per_node_metrics=[NodeMetrics(node_id=f"node-{node}", metrics=series) for node in range(NODES)]

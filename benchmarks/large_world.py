@@ -64,17 +64,17 @@ class LargeWorld:
             name = f"titan-{self.many_nodes}-nodes"
             jobs.append(replace(TITAN, name=name, nodes=self.many_nodes, ago_s=9 * HOUR_S))
         if self.log_lines_per_s:
-            name, log = f"titan-{self.log_lines_per_s}-lines", partial(_many_lines, self.log_lines_per_s)
-            busy = replace(TITAN.scenario, log=log, saves=None)
+            name, log = f"titan-{self.log_lines_per_s}-lines", partial(_log_sources, self.log_lines_per_s)
+            busy_scenario = replace(TITAN.scenario, log=log, saves=None)
             nodes = min(BUSY_NODES, self.log_lines_per_s)
-            jobs.append(replace(TITAN, name=name, nodes=nodes, ago_s=120.0, scenario=busy))
+            jobs.append(replace(TITAN, name=name, nodes=nodes, ago_s=120.0, scenario=busy_scenario))
         if self.checkpoints:
             # A finished run that saved a checkpoint after each of its steps.
             name, curves = f"titan-{self.checkpoints}-saves", TrainingCurves(self.checkpoints, 30.0, 90)
             saves = Saves(1, TITAN.name, write_s=1.0)
-            saving = replace(TITAN.scenario, key="many checkpoints", curves=curves, saves=saves)
-            jobs.append(replace(TITAN, name=name, ago_s=HOUR_S, since="ENDED", scenario=saving))
-        caches = {CACHE_PROJECT: _many_files(self.cache_files)} if self.cache_files else {}
+            saving_scenario = replace(TITAN.scenario, key="many checkpoints", curves=curves, saves=saves)
+            jobs.append(replace(TITAN, name=name, ago_s=HOUR_S, since="ENDED", scenario=saving_scenario))
+        caches = {CACHE_PROJECT: _cache_tree(self.cache_files)} if self.cache_files else {}
         return DemoScript(
             (*DEMO_SCRIPT.projects, *projects),
             (*DEMO_SCRIPT.plans, *jobs),
@@ -99,7 +99,7 @@ def _job_plan(number: int, projects: Sequence[ProjectPlan]) -> JobPlan:
     )
 
 
-def _many_lines(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
+def _log_sources(lines_per_s: int, run: SimRun) -> Sequence[LineSource]:
     """Return log lines of all nodes, interleaved, with ``lines_per_s`` in total."""
     period_ns = len(run.nodes) * NS_PER_S // lines_per_s
     return [
@@ -128,7 +128,7 @@ def job_id(emulator: EmulatorChild, name: str) -> str:
     return next(str(job["id"]) for job in jobs if job["name"] == name)
 
 
-def _many_files(count: int) -> CacheTree:
+def _cache_tree(count: int) -> CacheTree:
     """Return files of tokenized text, 1,000 per directory, as in a real corpus."""
     return tuple(
         (

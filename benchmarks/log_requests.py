@@ -45,6 +45,6 @@ async def figures(seconds: int = 20) -> AsyncIterator[Figure]:
             except TimeoutError:
                 pass
             requests_per_s = (len(server.layer.asked) - earlier_requests) / (time.monotonic() - started_s)
-    name, against = "requests a second while following", "the official tail"
-    yield Figure(name, requests_per_s, OFFICIAL_REQUESTS_PER_S, against, "/s", at_most=1)
+    name, other_program = "requests a second while following", "the official tail"
+    yield Figure(name, requests_per_s, OFFICIAL_REQUESTS_PER_S, other_program, "/s", at_most=1)
     yield Figure("a line's first sight, worst", max(delays_s), unit="s", at_most=3)

@@ -98,7 +98,7 @@ async def figures() -> AsyncIterator[Figure]:
                 await cpu_ms_to_paint(partial(app.show_table, snapshots[3]), pilot.pause)
             )
             app.matrix.display = True
-        idle = [await cpu_ms_to_paint(lambda: None, pilot.pause) for _ in range(ROUNDS)]
+        idle_ms = [await cpu_ms_to_paint(lambda: None, pilot.pause) for _ in range(ROUNDS)]
     for name, budget in BUDGETS.items():
         yield Figure(f"{name}, 120×40", median(times_ms[name]), unit="CPU ms", at_most=budget)
     yield compared(
@@ -108,7 +108,7 @@ async def figures() -> AsyncIterator[Figure]:
         "DataTable of the same cells",
         unit="CPU ms",
     )
-    yield Figure("a pause of the benchmark's own, in each of these", median(idle), unit="CPU ms")
+    yield Figure("a pause of the benchmark's own, in each of these", median(idle_ms), unit="CPU ms")
 
 
 def node_at(node: int, second: int) -> NodeSnapshot:

@@ -62,16 +62,16 @@ async def measure_row_table(records: list[Record]) -> dict[str, float]:
 
         table.focus()
         await pilot.pause()
-        filled = await timed(records)
+        filled_ms = await timed(records)
         await timed([])
         async with Stalls() as stalls:
             await timed(records)
-        updated = [await timed(changed), await timed(records)]
-        jumps = [
+        updated_ms = [await timed(changed), await timed(records)]
+        jumps_ms = [
             await cpu_ms_to_paint(lambda end=jump % 2 == 0: table.action_cursor_to_end(end), pilot.pause)
             for jump in range(JUMPS)
         ]
-    return {FILLED: filled, STALL: stalls.cpu_ms, UPDATED: median(updated), JUMPED: median(jumps)}
+    return {FILLED: filled_ms, STALL: stalls.cpu_ms, UPDATED: median(updated_ms), JUMPED: median(jumps_ms)}
 
 
 async def measure_data_table(records: list[Record]) -> dict[str, float]:
@@ -88,12 +88,12 @@ async def measure_data_table(records: list[Record]) -> dict[str, float]:
             for record in records[::ROWS_PER_UPDATE]:
                 table.update_cell(record.key, columns[0], "new")
 
-        filled = await cpu_ms_to_paint(fill, pilot.pause)
-        updated = await cpu_ms_to_paint(update, pilot.pause)
-        jumps = [
+        filled_ms = await cpu_ms_to_paint(fill, pilot.pause)
+        updated_ms = await cpu_ms_to_paint(update, pilot.pause)
+        jumps_ms = [
             await cpu_ms_to_paint(
                 lambda row=(ROWS - 1) * (1 - jump % 2): table.move_cursor(row=row), pilot.pause
             )
             for jump in range(JUMPS)
         ]
-    return {FILLED: filled, UPDATED: updated, JUMPED: median(jumps)}
+    return {FILLED: filled_ms, UPDATED: updated_ms, JUMPED: median(jumps_ms)}

@@ -109,8 +109,8 @@ class Soak:
 
     server: FaultyServer
     app: BtTuiApp
-    followed: Path
-    follow: psutil.Process
+    follow_output: Path
+    follow_process: psutil.Process
     end_s: float
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class Soak:
         """Record a ``Sample`` every two seconds."""
         own_process = psutil.Process()
         while time.monotonic() < self.end_s:
-            sizes = own_process.memory_info().rss, self.follow.memory_info().rss
+            sizes = own_process.memory_info().rss, self.follow_process.memory_info().rss
             lines = len(self.app.screen.query_one(LogView).store)
             self.samples.append(Sample(*sizes, len(asyncio.all_tasks()), lines))
             await asyncio.sleep(2)
@@ -139,7 +139,7 @@ class Soak:
     async def _until_fresh(self) -> None:
         returned_s, returned_at = time.monotonic(), time.time()
         view = self.app.screen.query_one(LogView)
-        lines, size_bytes = len(view.store), self.followed.stat().st_size
+        lines, size_bytes = len(view.store), self.follow_output.stat().st_size
 
         def is_read(name: str) -> bool:
             at = getattr(getattr(self.app.screen, "snapshot", None), name, None)
@@ -149,7 +149,7 @@ class Soak:
             "status": lambda: is_read("seen_at"),
             "metrics": lambda: is_read("metrics_at"),
             "log": lambda: len(view.store) > lines,
-            "logs --follow": lambda: self.followed.stat().st_size > size_bytes,
+            "logs --follow": lambda: self.follow_output.stat().st_size > size_bytes,
         }
 
         async def wait_for(name: str, is_fresh: Callable[[], bool]) -> None:
@@ -160,14 +160,14 @@ class Soak:
 
     def figures(self) -> list[Figure]:
         """Return the figures of the outages, and those that compare the second half with the first."""
-        warm = self.samples[int(len(self.samples) * WARM_UP_FRACTION) :]
-        halves = warm[: len(warm) // 2], warm[len(warm) // 2 :]
+        warm_samples = self.samples[int(len(self.samples) * WARM_UP_FRACTION) :]
+        halves = warm_samples[: len(warm_samples) // 2], warm_samples[len(warm_samples) // 2 :]
         lines, tasks, follow_bytes, own_bytes = (
             [median(getattr(sample, name) for sample in half) for half in halves]
             for name in ("lines", "tasks", "follow_bytes", "dashboard_bytes")
         )
         own_growth = own_bytes[1] - BYTES_PER_LINE * (lines[1] - lines[0])
-        against = "first half"
+        other_program = "first half"
         return [
             *(
                 Figure(
@@ -179,11 +179,13 @@ class Soak:
                 "logs --follow: memory",
                 follow_bytes[1] / MIB,
                 follow_bytes[0] / MIB,
-                against,
+                other_program,
                 "MiB",
                 at_most=1.1,
             ),
-            Figure("dashboard: memory", own_growth / MIB, own_bytes[0] / MIB, against, "MiB", at_most=1.1),
+            Figure(
+                "dashboard: memory", own_growth / MIB, own_bytes[0] / MIB, other_program, "MiB", at_most=1.1
+            ),
             Figure("dashboard: tasks more than before", tasks[1] - tasks[0], at_most=2),
         ]
 

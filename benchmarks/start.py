@@ -51,9 +51,9 @@ def help_figures(environ: dict[str, str]) -> Iterator[Figure]:
     run = partial(subprocess.run, env=environ, capture_output=True, check=True)
     programs = {name: partial(run, command) for name, command in {"": [*OURS, "--help"], **commands}.items()}
     times = measure_in_turn(programs, rounds=ROUNDS)
-    for against in commands:
-        budget = 0.22 if against.startswith("truss") else None
-        yield compared("--help", times[""], times[against], against, unit="ms", at_most=budget)
+    for other_program in commands:
+        budget = 0.22 if other_program.startswith("truss") else None
+        yield compared("--help", times[""], times[other_program], other_program, unit="ms", at_most=budget)
 
 
 def paint_figures(environ: dict[str, str], remote_environ: dict[str, str]) -> Iterator[Figure]:
@@ -65,13 +65,13 @@ def paint_figures(environ: dict[str, str], remote_environ: dict[str, str]) -> It
             home_ms.append(terminal.wait_for("Loading projects and jobs") * 1000)
         with Terminal([*PYTHON, MINIMAL], environ) as terminal:
             minimal_ms.append(terminal.wait_for("painted") * 1000)
-    against = "minimal textual app"
-    yield compared("dashboard, first words", words_ms, minimal_ms, against, unit="ms", at_most=1.3)
+    other_program = "minimal textual app"
+    yield compared("dashboard, first words", words_ms, minimal_ms, other_program, unit="ms", at_most=1.3)
     yield compared(
         "dashboard, Home without an answer",
         home_ms,
         minimal_ms,
-        against,
+        other_program,
         unit="ms",
         at_most=1.8,
         cause=HOME_CAUSE,

@@ -42,9 +42,9 @@ class Terminal:
             os.execvpe(command[0], list(command), {**environ, **terminal_environ})
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.process = psutil.Process(self.pid)
-        self._changed = threading.Condition()
-        self._written = bytearray()
-        self._last_at = self.started_s
+        self._output_changed = threading.Condition()
+        self._output = bytearray()
+        self._last_output_s = self.started_s
         self._last_cpu_s = 0.0
         self.bytes_written = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -74,35 +74,35 @@ class Terminal:
             if not chunk:
                 return
             cpu_s = self.cpu_s
-            with self._changed:
+            with self._output_changed:
                 self._last_cpu_s = cpu_s
-                self._written += chunk
+                self._output += chunk
                 self.bytes_written += len(chunk)
-                if len(self._written) > MAX_OUTPUT_BYTES:
-                    del self._written[: -MAX_OUTPUT_BYTES // 2]
-                self._last_at = time.perf_counter()
-                self._changed.notify_all()
+                if len(self._output) > MAX_OUTPUT_BYTES:
+                    del self._output[: -MAX_OUTPUT_BYTES // 2]
+                self._last_output_s = time.perf_counter()
+                self._output_changed.notify_all()
 
     @property
     def text(self) -> str:
         """The newest output, without escape sequences."""
-        with self._changed:
-            return ESCAPES.sub(b"", bytes(self._written)).decode(errors="replace")
+        with self._output_changed:
+            return ESCAPES.sub(b"", bytes(self._output)).decode(errors="replace")
 
     def forget(self) -> None:
         """Discard the output so far, so that ``wait_for`` finds only new text."""
-        with self._changed:
-            self._written.clear()
+        with self._output_changed:
+            self._output.clear()
 
     def wait_for(self, words: str | re.Pattern[str], timeout_s: float = 60.0) -> float:
         """Seconds from the start until the words, or a match, were written. Raises TimeoutError."""
         pattern = re.compile(re.escape(words)) if isinstance(words, str) else words
         deadline = time.perf_counter() + timeout_s
         while not pattern.search(self.text):
-            with self._changed:
-                if not self._changed.wait(0.5) and time.perf_counter() > deadline:
+            with self._output_changed:
+                if not self._output_changed.wait(0.5) and time.perf_counter() > deadline:
                     raise TimeoutError(f"no {pattern} after {timeout_s:.0f} s; last: {self.text[-2000:]!r}")
-        return self._last_at - self.started_s
+        return self._last_output_s - self.started_s
 
     def press(self, keys: str) -> None:
         """Type keys."""
@@ -115,19 +115,19 @@ class Terminal:
         no output (``wait_until_quiet``). Raises TimeoutError.
         """
         self.wait_until_quiet(most_s=rest_s)
-        with self._changed:
+        with self._output_changed:
             bytes_before, cpu_s = self.bytes_written, self.cpu_s
             started_s = time.perf_counter()
             os.write(self._descriptor, keys.encode())
             while self.bytes_written == bytes_before:
-                if not self._changed.wait(5.0):
+                if not self._output_changed.wait(5.0):
                     raise TimeoutError(f"nothing was painted after {keys!r}")
-            return (self._last_cpu_s - cpu_s) * 1000, (self._last_at - started_s) * 1000
+            return (self._last_cpu_s - cpu_s) * 1000, (self._last_output_s - started_s) * 1000
 
     def wait_until_quiet(self, most_s: float = 3.0) -> None:
         """Wait until the program has written nothing for ``QUIET_S``, but at most ``most_s`` seconds."""
         deadline = time.perf_counter() + most_s
-        while time.perf_counter() - self._last_at < QUIET_S and time.perf_counter() < deadline:
+        while time.perf_counter() - self._last_output_s < QUIET_S and time.perf_counter() < deadline:
             time.sleep(0.01)
 
     @property

@@ -116,7 +116,7 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     show_speed = (
         _numeric_formatter(lambda speed: rate(speed, like=first_speed)) if in_steps else _format_significant
     )
-    row = partial(_row, runs)
+    make_row = partial(_row, runs)
     progress_with_loss = [run.progress for run in runs if run.progress.loss is not None]
     loss_ranks_runs = all(progress.has_ranking_loss for progress in progress_with_loss)
     # Values at different steps don't show which run is better.
@@ -125,83 +125,83 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     common_step, common_losses = _at_common_step(runs)
 
     rows = [
-        row("status", "status", lambda run: run.job.current_status, _format_status),
-        row(
+        make_row("status", "status", lambda run: run.job.current_status, _format_status),
+        make_row(
             "final_reward",
             "last reward",
             _last_reward,
             _format_number,
             "more" if is_at_same_step else "shown",
         ),
-        row("final_loss", "last loss", lambda run: run.progress.loss, _format_number, loss_change),
-        row(
+        make_row("final_loss", "last loss", lambda run: run.progress.loss, _format_number, loss_change),
+        make_row(
             "common_step_loss",
             "same-step loss",
             lambda run: common_losses.get(run.job.id),
             _format_number,
             "less" if loss_ranks_runs else "shown",
         ),
-        row(
+        make_row(
             "common_step",
             "same step",
             lambda run: common_step if run.job.id in common_losses else None,
             _format_count,
         ),
-        row("best_loss", "best loss", _best_loss, _format_number, "less"),
-        row("best_loss_step", "best loss at", _best_step, _format_count),
-        row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _format_number, loss_change),
-        row(
+        make_row("best_loss", "best loss", _best_loss, _format_number, "less"),
+        make_row("best_loss_step", "best loss at", _best_step, _format_count),
+        make_row("eval_loss", "eval loss", lambda run: run.progress.eval_loss, _format_number, loss_change),
+        make_row(
             "best_eval_loss",
             "best eval",
             lambda run: _best_value(run.progress, run.progress.eval_loss_series),
             _format_number,
             "less",
         ),
-        row(
+        make_row(
             "throughput",
             "median speed" if in_steps else f"median {unit}",
             lambda run: medians[id(run)],
             show_speed,
             "more",
         ),
-        row(
+        make_row(
             "peak_learning_rate",
             "peak lr",
             lambda run: max(values_between(run.progress.learning_rate_series), default=None),
             _format_number,
         ),
-        row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _format_number),
-        row("step", "step", lambda run: run.progress.step, _format_count),
-        row("total_steps", "total steps", lambda run: run.progress.total_steps, _format_count),
-        row("epoch", "epoch", lambda run: run.progress.epoch, _format_significant),
-        row("duration_s", "duration", _running_s, _format_duration, "shown"),
-        row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _format_significant, "shown"),
-        row(
+        make_row("learning_rate", "last lr", lambda run: run.progress.learning_rate, _format_number),
+        make_row("step", "step", lambda run: run.progress.step, _format_count),
+        make_row("total_steps", "total steps", lambda run: run.progress.total_steps, _format_count),
+        make_row("epoch", "epoch", lambda run: run.progress.epoch, _format_significant),
+        make_row("duration_s", "duration", _running_s, _format_duration, "shown"),
+        make_row("gpu_hours", "GPU-hours", lambda run: run.cost.gpu_hours, _format_significant, "shown"),
+        make_row(
             "cost_usd",
             "cost, est.",
             lambda run: run.cost.usd,
             _numeric_formatter(lambda usd: f"≈ {money(usd)}"),
             "shown",
         ),
-        row("checkpoints", "checkpoints", _checkpoint_count, _format_count),
-        row("last_checkpoint", "newest", _last_checkpoint, _format_text),
-        row("project", "project", lambda run: run.job.project_name or None, _format_text),
-        row("instance", "instance", lambda run: run.job.instance_type.name or None, _format_text),
-        row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _format_text),
-        row(
+        make_row("checkpoints", "checkpoints", _checkpoint_count, _format_count),
+        make_row("last_checkpoint", "newest", _last_checkpoint, _format_text),
+        make_row("project", "project", lambda run: run.job.project_name or None, _format_text),
+        make_row("instance", "instance", lambda run: run.job.instance_type.name or None, _format_text),
+        make_row("gpu_type", "GPU", lambda run: run.job.instance_type.gpu_type, _format_text),
+        make_row(
             "nodes", "nodes", lambda run: run.run.node_count if run.run else run.job.node_count, _format_count
         ),
-        row("gpus", "total GPUs", _gpu_count, _format_count),
-        row(
+        make_row("gpus", "total GPUs", _gpu_count, _format_count),
+        make_row(
             "availability",
             "capacity",
             lambda run: (run.job.availability_model or "").lower() or None,
             _format_text,
         ),
-        row("created_at", "created", lambda run: run.job.created_at, _format_time),
-        row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _format_count),
-        row("errors", "error lines", lambda run: run.progress.errors.count or None, _format_count),
-        row("error_message", "message", lambda run: run.job.error_message or None, _format_text),
+        make_row("created_at", "created", lambda run: run.job.created_at, _format_time),
+        make_row("restarts", "restarts", lambda run: len(run.progress.restarts) or None, _format_count),
+        make_row("errors", "error lines", lambda run: run.progress.errors.count or None, _format_count),
+        make_row("error_message", "message", lambda run: run.job.error_message or None, _format_text),
     ]
     return tuple(
         property_row for property_row in rows if any(value is not None for value in property_row.values)

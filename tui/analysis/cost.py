@@ -236,8 +236,8 @@ def cost_of(
         return cost
     if gpus:
         cost = replace(cost, gpu_hours_to_end=gpus * (run_time.seconds + left_s[1]) / HOUR_S)
-    if usd_per_s is not None and (spent := cost.spent_usd) is not None:
-        low, likely, high = (spent + usd_per_s * seconds for seconds in left_s)
+    if usd_per_s is not None and (spent_usd := cost.spent_usd) is not None:
+        low, likely, high = (spent_usd + usd_per_s * seconds for seconds in left_s)
         cost = replace(cost, usd_to_end_low=low, usd_to_end=likely, usd_to_end_high=high)
     return cost
 
@@ -296,12 +296,12 @@ def total_cost(
     now: datetime,
 ) -> TotalCost:
     """Return the total cost of jobs, given with their ``node_seconds`` (None if they have not run)."""
-    billed: list[Billed] = []
+    bills: list[Billed] = []
     usd, unpriced = None, 0
     for job, seconds in jobs_with_seconds:
         bill_of_job = bill.of(job) if bill is not None else None
         if bill_of_job is not None:
-            billed.append(bill_of_job)
+            bills.append(bill_of_job)
         if seconds is None or (bill_of_job is not None and is_all_billed(job, now)):
             continue
         price, nodes = price_of(job, prices), job.node_count or 1
@@ -314,4 +314,4 @@ def total_cost(
             unpriced += 1
         else:
             usd = (usd or 0.0) + price * minutes
-    return TotalCost(usd, unpriced, total_billed(billed))
+    return TotalCost(usd, unpriced, total_billed(bills))

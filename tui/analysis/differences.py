@@ -227,15 +227,17 @@ def _former_paths(before: Files, after: Files) -> dict[str, str]:
 
     A file has moved if its content is equal at both paths, or else if its name is.
     """
-    former: dict[str, str] = {}
+    former_paths: dict[str, str] = {}
     for identity in (lambda files, path: files[path], lambda _, path: PurePosixPath(path).name):
         removed = {
             identity(before, path): path
-            for path in sorted(before.keys() - after.keys() - set(former.values()))
+            for path in sorted(before.keys() - after.keys() - set(former_paths.values()))
         }
-        added = {identity(after, path): path for path in sorted(after.keys() - before.keys() - former.keys())}
-        former |= {added[file_id]: removed[file_id] for file_id in removed.keys() & added.keys()}
-    return former
+        added = {
+            identity(after, path): path for path in sorted(after.keys() - before.keys() - former_paths.keys())
+        }
+        former_paths |= {added[file_id]: removed[file_id] for file_id in removed.keys() & added.keys()}
+    return former_paths
 
 
 _HARDWARE_ROW_IDS = frozenset({"project", "instance", "gpu_type", "nodes", "gpus", "availability"})

@@ -151,7 +151,7 @@ class MetricsFold:
     def add(self, metrics: JobMetrics, step_s: float = 0.0) -> None:
         """Add a response without making a snapshot, so that many responses need only one."""
         nodes: list[tuple[str, NodeSeries]] = [
-            (named.node_id, named.metrics) for named in metrics.per_node_metrics
+            (node_metrics.node_id, node_metrics.metrics) for node_metrics in metrics.per_node_metrics
         ]
         # The top-level series are the leader's; once nodes are named, they duplicate the series of a node.
         changed = bool(nodes) and self._nodes.pop(LEADER, None) is not None
@@ -232,16 +232,16 @@ def _with_values_now(node: NodeSnapshot, at: float | None) -> NodeSnapshot:
 
 def metrics_until(metrics: MetricsSnapshot, time: float) -> MetricsSnapshot:
     """Return the samples up to ``time``, with the current values as of the newest of these samples."""
-    cut = _samples_until(metrics, time)
+    shortened = _samples_until(metrics, time)
     nodes = [_samples_until(node, time) for node in metrics.nodes]
     nodes = [node for node in nodes if node.mean_utilization.times or node.cpu.times]
-    series = [line for node in nodes for line in (node.mean_utilization, node.cpu)] or [cut.cache_usage]
+    series = [line for node in nodes for line in (node.mean_utilization, node.cpu)] or [shortened.cache_usage]
     at = max((line.times[-1] for line in series if line.times), default=None)
     return replace(
-        cut,
+        shortened,
         nodes=tuple(_with_values_now(node, at) for node in nodes),
-        cache_usage_now=value_now(cut.cache_usage, at),
-        cache_utilization_now=value_now(cut.cache_utilization, at),
+        cache_usage_now=value_now(shortened.cache_usage, at),
+        cache_utilization_now=value_now(shortened.cache_utilization, at),
         at=at,
         step_s=_newest_step_s(nodes),
     )

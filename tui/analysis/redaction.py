@@ -66,8 +66,8 @@ _ASSIGNING_LINE_PATTERN = re.compile(
 def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str | None], set[str]]:
     """Return a function that maps a path to its text without values (None: hide it), and the hidden texts."""
     trees = {path: _parse_module(text) for path, text in files.items() if path.endswith(".py")}
-    private = _private_paths(files, trees)
-    configs = [tree for path, tree in trees.items() if tree and path in private]
+    private_paths = _private_paths(files, trees)
+    configs = [tree for path, tree in trees.items() if tree and path in private_paths]
     shown_ids = _shown_literals(configs)
     secrets = {
         part.value
@@ -82,7 +82,7 @@ def redaction(files: Mapping[str, str], mark: Mark) -> tuple[Callable[[str], str
         return _without_assignments(node, source, mark) if id(node) in shown_ids else mark(source)
 
     def shown_text(path: str) -> str | None:
-        if path not in private:
+        if path not in private_paths:
             return _with_marks(_ASSIGNING_LINE_PATTERN, files[path], mark)
         tree = trees.get(path)
         return None if tree is None else _with_literals(files[path], tree, shown_literal, mark)
@@ -105,7 +105,7 @@ def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | No
             paths_by_reference[reference].append(path)
     pending = [path for path in trees if "truss_train" in files[path]]
     pending += [path for path in files if ".env" in PurePosixPath(path).name]
-    private, all_names, has_dynamic_imports = set(pending), set[str](), False
+    private_paths, all_names, has_dynamic_imports = set(pending), set[str](), False
     while pending:
         path = pending.pop()
         if path not in trees:
@@ -121,10 +121,10 @@ def _private_paths(files: Mapping[str, str], trees: Mapping[str, ast.Module | No
             modules |= all_names
         references = [*(("module", module) for module in modules), *(("name", name) for name in names)]
         for reference in references:
-            new_paths = set(paths_by_reference.pop(reference, ())) - private
-            private |= new_paths
+            new_paths = set(paths_by_reference.pop(reference, ())) - private_paths
+            private_paths |= new_paths
             pending += new_paths
-    return private
+    return private_paths
 
 
 def _references_to(path: PurePosixPath) -> list[tuple[str, str]]:

@@ -129,8 +129,8 @@ def facts_of_run(run: RunSnapshot) -> list[CheckpointFacts]:
     reward: StepValues = ()
     if progress is not None:
         evaluation = _by_step(progress.eval_loss_series, progress, whole=run.log_read)
-        name, headline = headline_series(progress)
-        reward = _by_step(headline, progress, whole=run.log_read) if name == "reward" else ()
+        name, headline_curve = headline_series(progress)
+        reward = _by_step(headline_curve, progress, whole=run.log_read) if name == "reward" else ()
     sources_are_read = run.log_read and run.kept_losses is not None
     return checkpoint_facts(
         run.checkpoints or (),
@@ -328,8 +328,8 @@ class LastCheckpoint:
 def last_checkpoint(run: RunSnapshot) -> LastCheckpoint | None:
     """Return the newest checkpoint that the API lists, else the newest that the log mentions, else None."""
     if (newest := newest_of(run.checkpoints or ())) is not None:
-        where: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
-        return LastCheckpoint(newest.checkpoint_id, newest.created_at, where)
+        location: CheckpointLocation = "uploading" if sync_state(newest) == "uploading" else "stored"
+        return LastCheckpoint(newest.checkpoint_id, newest.created_at, location)
     if run.progress is None or run.progress.last_checkpoint is None:
         return None
     name, saved_s = run.progress.last_checkpoint

@@ -33,14 +33,14 @@ class UnsavedWork:
         """Sentences for the confirmation question, sanitized."""
         scope = f"since {sanitize(self.checkpoint)}" if self.checkpoint else "so far, without a checkpoint"
         cost = f", ≈ {money(self.usd)}" if self.usd is not None else ""
-        unsaved = f"Unsaved work: {duration(self.seconds)} {scope}{cost}."
+        sentence = f"Unsaved work: {duration(self.seconds)} {scope}{cost}."
         if self.uploading is not None:
-            return f"{unsaved} {sanitize(self.uploading)} is still being uploaded."
+            return f"{sentence} {sanitize(self.uploading)} is still being uploaded."
         if self.next_due_s is None:
-            return unsaved
+            return sentence
         if self.next_due_s < 0:
-            return f"{unsaved} The next checkpoint is overdue by {duration(-self.next_due_s)}."
-        return f"{unsaved} The next checkpoint is due in about {duration(self.next_due_s)}."
+            return f"{sentence} The next checkpoint is overdue by {duration(-self.next_due_s)}."
+        return f"{sentence} The next checkpoint is due in about {duration(self.next_due_s)}."
 
 
 def unsaved_work(run: RunSnapshot) -> UnsavedWork | None:

@@ -137,10 +137,14 @@ class Batch:
 def batch_of(verb: Verb, jobs: Sequence[TrainingJob]) -> Batch:
     """Separate the unfit jobs: only unfinished jobs can be stopped, only finished jobs deleted."""
 
-    def fits(job: TrainingJob) -> bool:
+    def can_be_changed(job: TrainingJob) -> bool:
         return verb is Verb.RECREATE or job.is_finished is (verb is Verb.DELETE)
 
-    return Batch(verb, tuple(job for job in jobs if fits(job)), tuple(job for job in jobs if not fits(job)))
+    return Batch(
+        verb,
+        tuple(job for job in jobs if can_be_changed(job)),
+        tuple(job for job in jobs if not can_be_changed(job)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

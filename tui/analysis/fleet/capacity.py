@@ -104,25 +104,25 @@ def _key_figures(row: CapacityRow) -> tuple[str, int, int, int]:
 
 
 def fold_capacity(capacity: TrainingCapacity) -> tuple[CapacityRow, ...]:
-    organization_rows = [_capacity_row(limit) for limit in capacity.gpu_capacities]
+    organization_rows = [_capacity_row(gpu_capacity) for gpu_capacity in capacity.gpu_capacities]
     team_rows = [
-        _capacity_row(limit, limit.team_name or limit.team_id, limit.team_id)
-        for limit in capacity.team_gpu_capacities
+        _capacity_row(gpu_capacity, gpu_capacity.team_name or gpu_capacity.team_id, gpu_capacity.team_id)
+        for gpu_capacity in capacity.team_gpu_capacities
     ]
     organization_rows.sort(key=lambda row: row.gpu_type)
     team_rows.sort(key=lambda row: (row.team.lower(), row.gpu_type))
     return (*organization_rows, *team_rows)
 
 
-def _capacity_row(capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
+def _capacity_row(gpu_capacity: GpuCapacity, team: str = "", team_id: str = "") -> CapacityRow:
     return CapacityRow(
         team=team,
         team_id=team_id,
-        gpu_type=capacity.gpu_type,
-        baseline=capacity.baseline,
-        limit=capacity.limit,
-        on_demand=capacity.on_demand_count,
-        spot=capacity.spot_usage_count or 0,
+        gpu_type=gpu_capacity.gpu_type,
+        baseline=gpu_capacity.baseline,
+        limit=gpu_capacity.limit,
+        on_demand=gpu_capacity.on_demand_count,
+        spot=gpu_capacity.spot_usage_count or 0,
     )
 
 
@@ -134,7 +134,7 @@ def gpu_allocations(
     Jobs without GPUs are left out. The queue order is the documented order; the server may start another job
     next.
     """
-    allocations = [_allocation(job, now) for job in jobs if not job.is_finished and job.total_gpus]
+    allocations = [_allocation_of(job, now) for job in jobs if not job.is_finished and job.total_gpus]
     waiting = sorted(
         (allocation for allocation in allocations if allocation.waits),
         key=lambda allocation: (
@@ -172,7 +172,7 @@ def queue_position(
     return f"now {own_allocation.place} of {count} in line for {own_allocation.gpu_type}{usage}"
 
 
-def _allocation(job: TrainingJob, now: datetime) -> GpuAllocation:
+def _allocation_of(job: TrainingJob, now: datetime) -> GpuAllocation:
     age_s = max(0.0, (now - job.created_at).total_seconds()) if job.created_at else 0.0
     waits = job.current_status in WAITING_STATUSES
     return GpuAllocation(job, job.instance_type.gpu_type or "GPU", job.total_gpus, age_s, waits)

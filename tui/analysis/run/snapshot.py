@@ -156,15 +156,17 @@ class RunSnapshot:
     def server_now(self) -> datetime:
         """The current time by the server's clock, to compare with the timestamps of lines and samples."""
         now = self.at - timedelta(seconds=self.clock_ahead_s)
-        newest = max(
+        newest_s = max(
             (metrics.at for metrics in (self.metrics, self.health_metrics) if metrics and metrics.at),
             default=None,
         )
         if self.progress is not None and self.progress.last_line_at_ns is not None:
             # A line's timestamp may be wrong and in the future, so it is limited to the local time.
-            line_at = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
-            newest = line_at if newest is None else max(newest, line_at)
-        return now if newest is None or now.timestamp() >= newest else datetime.fromtimestamp(newest, UTC)
+            line_s = min(self.progress.last_line_at_ns / NS_PER_S, self.at.timestamp())
+            newest_s = line_s if newest_s is None else max(newest_s, line_s)
+        return (
+            now if newest_s is None or now.timestamp() >= newest_s else datetime.fromtimestamp(newest_s, UTC)
+        )
 
     @property
     def end_or_now(self) -> datetime:

@@ -27,8 +27,8 @@ def waiting_text(
     waited_s = waited(job, now)
     gpus = job.instance_type.gpu_count * node_count
     duration_text = f" {duration(waited_s)}" if waited_s is not None else ""
-    requested = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
-    short_text = f"waiting{duration_text}{requested}"
+    gpus_text = f" for {gpus} {sanitize(job.instance_type.gpu_type or 'GPUs')}" if gpus else " for capacity"
+    short_text = f"waiting{duration_text}{gpus_text}"
     queue_text = _queue_at_submission(queue) if queue is not None else ""
     return (
         short_text,

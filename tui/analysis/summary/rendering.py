@@ -85,8 +85,8 @@ def as_markdown(summary: Document) -> str:
 def _title_line(summary: Document) -> str:
     job_id, project = summary.get("job_id", ""), summary.get("project", "")
     name = f"{job_id} ({summary['name']})" if "name" in summary else job_id
-    spot = ", spot" if "is_spot" in summary else ""
-    return f"{name}, project {project}, {summary['hardware']}{spot}"
+    spot_note = ", spot" if "is_spot" in summary else ""
+    return f"{name}, project {project}, {summary['hardware']}{spot_note}"
 
 
 def _problem_headline(problem: Document) -> str:
@@ -183,10 +183,10 @@ def _checkpoint_text(summary: Document) -> str:
     if stored_count is None and newest is None:
         return ""
     parts = [count(stored_count) if stored_count else "none stored"]
-    is_same = newest is not None and best is not None and best.get("name") == newest.get("name")
+    newest_is_best = newest is not None and best is not None and best.get("name") == newest.get("name")
     if newest is not None:
-        parts.append(f"{'newest and best' if is_same else 'newest'} {_saved_text(newest)}")
-    if best is not None and not is_same:
+        parts.append(f"{'newest and best' if newest_is_best else 'newest'} {_saved_text(newest)}")
+    if best is not None and not newest_is_best:
         parts.append(f"best {_saved_text(best)}")
     return "; ".join(parts)
 

@@ -104,11 +104,13 @@ def explain(run: RunSnapshot, finding: HealthFinding | None, lines: Sequence[Log
     if not node_warnings and not cause_text:
         node_warnings = _resource_warnings(finding, lines)
     if node_warnings:
-        worst = min(node_warnings, key=lambda clue: not _RESOURCE_PATTERN.search(clue.text))
+        best_clue = min(node_warnings, key=lambda clue: not _RESOURCE_PATTERN.search(clue.text))
         is_recent = explained_range(run, finding)[0] > (finding.since or run.server_now)
         period = " in the last hour" if is_recent else ""
-        occurrences = f"{count(worst.count)}×{period}, " if worst.count > 1 else ""
-        cause_text = f"{worst.node} logs: {shortened(worst.text, 160)} ({occurrences}no other node does)"
+        occurrences = f"{count(best_clue.count)}×{period}, " if best_clue.count > 1 else ""
+        cause_text = (
+            f"{best_clue.node} logs: {shortened(best_clue.text, 160)} ({occurrences}no other node does)"
+        )
     facts = [*_loss_facts(run, finding), *_last_checkpoint_fact(run, finding), *_cost_facts(run, finding)]
     if finding.kind.halts and run.progress is not None and run.progress.step is not None:
         facts.insert(0, f"last step: {count(run.progress.step)}")
