@@ -208,10 +208,10 @@ def comparison_rows(runs: Sequence[ComparedRun]) -> tuple[ComparisonRow, ...]:
     )
 
 
-def _without_partial_progress(compared: ComparedRun) -> ComparedRun:
-    if compared.state != "reading" or compared.run is None:
-        return compared
-    return replace(compared, run=replace(compared.run, progress=None))
+def _without_partial_progress(compared_run: ComparedRun) -> ComparedRun:
+    if compared_run.state != "reading" or compared_run.run is None:
+        return compared_run
+    return replace(compared_run, run=replace(compared_run.run, progress=None))
 
 
 def comparison_table(runs: Sequence[ComparedRun]) -> ExportTable:
@@ -297,14 +297,15 @@ def curves(runs: Sequence[ComparedRun], measure: str, axis: Axis) -> tuple[Serie
     return tuple(lines)
 
 
-def _with_predecessors(compared: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
+def _with_predecessors(compared_run: ComparedRun, runs: Sequence[ComparedRun]) -> ComparedRun:
     """Return the run with the curves of its predecessors, as far as they are compared, prepended."""
-    predecessor_job = predecessor(compared.job, [run.job for run in runs])
-    if predecessor_job is None or compared.run is None:
-        return compared
+    predecessor_job = predecessor(compared_run.job, [run.job for run in runs])
+    if predecessor_job is None or compared_run.run is None:
+        return compared_run
     joined_predecessor = _with_predecessors(next(run for run in runs if run.job is predecessor_job), runs)
     return replace(
-        compared, run=replace(compared.run, progress=joined(joined_predecessor.progress, compared.progress))
+        compared_run,
+        run=replace(compared_run.run, progress=joined(joined_predecessor.progress, compared_run.progress)),
     )
 
 
@@ -312,15 +313,15 @@ def throughput_unit(runs: Sequence[ComparedRun]) -> str:
     return _speeds_and_unit(runs)[1]
 
 
-def began_at(compared: ComparedRun) -> float:
+def began_at(compared_run: ComparedRun) -> float:
     """Return when a run began (epoch seconds): from its status history, else its first log line."""
-    run = compared.run
+    run = compared_run.run
     running_time = run.running_time if run is not None else None
     if running_time is not None and running_time.measured and running_time.since is not None:
         return running_time.since.timestamp()
-    if compared.progress.first_line_at_ns is not None:
-        return compared.progress.first_line_at_ns / NS_PER_S
-    return compared.job.created_at.timestamp() if compared.job.created_at else 0.0
+    if compared_run.progress.first_line_at_ns is not None:
+        return compared_run.progress.first_line_at_ns / NS_PER_S
+    return compared_run.job.created_at.timestamp() if compared_run.job.created_at else 0.0
 
 
 def _loss_curve(progress: ProgressSnapshot, axis: Axis) -> Series:
@@ -390,14 +391,14 @@ def _best_columns(values: Sequence[Value], change: Change) -> frozenset[int]:
     return frozenset(column for column, value in enumerate(values) if value == best)
 
 
-def _gpu_count(compared: ComparedRun) -> int | None:
-    nodes = compared.run.node_count if compared.run else compared.job.node_count
-    per_node = compared.job.instance_type.gpu_count
+def _gpu_count(compared_run: ComparedRun) -> int | None:
+    nodes = compared_run.run.node_count if compared_run.run else compared_run.job.node_count
+    per_node = compared_run.job.instance_type.gpu_count
     return per_node * nodes if nodes and per_node else None
 
 
-def _running_s(compared: ComparedRun) -> float | None:
-    running_time = compared.run.running_time if compared.run else None
+def _running_s(compared_run: ComparedRun) -> float | None:
+    running_time = compared_run.run.running_time if compared_run.run else None
     return (
         running_time.seconds
         if running_time is not None and (running_time.seconds or running_time.measured)
@@ -405,13 +406,13 @@ def _running_s(compared: ComparedRun) -> float | None:
     )
 
 
-def _last_reward(compared: ComparedRun) -> float | None:
-    name, series = headline_series(compared.progress)
+def _last_reward(compared_run: ComparedRun) -> float | None:
+    name, series = headline_series(compared_run.progress)
     return latest(series) if name == "reward" else None
 
 
-def _best_loss(compared: ComparedRun) -> float | None:
-    return _best_value(compared.progress, compared.progress.loss_series)
+def _best_loss(compared_run: ComparedRun) -> float | None:
+    return _best_value(compared_run.progress, compared_run.progress.loss_series)
 
 
 def _best_value(progress: ProgressSnapshot, series: Series) -> float | None:
@@ -420,11 +421,11 @@ def _best_value(progress: ProgressSnapshot, series: Series) -> float | None:
     return min(finite_values) if finite_values and progress.has_ranking_loss and not progress.gaps else None
 
 
-def _best_step(compared: ComparedRun) -> int | None:
+def _best_step(compared_run: ComparedRun) -> int | None:
     losses_and_steps = [
-        (value, step) for step, value in compared.progress.loss_by_step if math.isfinite(value)
+        (value, step) for step, value in compared_run.progress.loss_by_step if math.isfinite(value)
     ]
-    return min(losses_and_steps)[1] if losses_and_steps and _best_loss(compared) is not None else None
+    return min(losses_and_steps)[1] if losses_and_steps and _best_loss(compared_run) is not None else None
 
 
 def _at_common_step(runs: Sequence[ComparedRun]) -> tuple[int | None, dict[str, float]]:
@@ -458,14 +459,14 @@ def _median(series: Series) -> float | None:
     return median_high(finite_values) if finite_values else None
 
 
-def _checkpoint_count(compared: ComparedRun) -> int | None:
-    if compared.run is None or compared.run.checkpoints is None:
+def _checkpoint_count(compared_run: ComparedRun) -> int | None:
+    if compared_run.run is None or compared_run.run.checkpoints is None:
         return None
-    return len(compared.run.checkpoints)
+    return len(compared_run.run.checkpoints)
 
 
-def _last_checkpoint(compared: ComparedRun) -> str | None:
-    checkpoints = compared.run.checkpoints if compared.run else None
+def _last_checkpoint(compared_run: ComparedRun) -> str | None:
+    checkpoints = compared_run.run.checkpoints if compared_run.run else None
     return (
         max(checkpoints, key=lambda checkpoint: time_key(checkpoint.created_at)).checkpoint_id
         if checkpoints

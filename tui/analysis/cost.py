@@ -37,7 +37,7 @@ NOTHING = Billed(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was billed for each job (by id) since ``since``; ``why_not`` is set if the bill can't be read.
+    """What was billed for each job (by id) since ``since``; or the reason why it is unreadable.
 
     ``deleted`` is the total of jobs that were deleted after they had been billed.
     """
@@ -45,7 +45,7 @@ class Bill:
     since: datetime
     jobs: Mapping[str, Billed] = field(default_factory=dict)
     deleted: Billed = NOTHING
-    why_not: str = ""
+    unreadable_reason: str = ""
 
     def of(self, job: TrainingJob) -> Billed | None:
         """Return what was billed for a job; None if unknown, or if the job may be older than the bill."""

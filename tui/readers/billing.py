@@ -36,7 +36,7 @@ async def read_bill(client: TrainingClient, since: datetime, now: datetime) -> B
     except (ErrorAnswer, InvalidAnswer) as error:
         if isinstance(error, Unauthorized) and error.is_key_invalid:
             raise
-        return Bill(start, why_not=_unreadable_reason(error))
+        return Bill(start, unreadable_reason=_unreadable_reason(error))
     by_job: defaultdict[str, list[BilledItem]] = defaultdict(list)
     for item in items:
         if item.billable_resource.kind == TRAINING_JOB:

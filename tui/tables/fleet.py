@@ -91,8 +91,8 @@ def header_facts(
             unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
             spent = f"{cost.sign} {money(cost.spent_usd)}".strip()
             facts.append([(f"{spent if snapshot.is_read else READING_CELL[0][0]} spent{unpriced}", "muted")])
-            if snapshot.bill is not None and snapshot.bill.why_not:
-                facts.append([(f"estimate: {sanitize(snapshot.bill.why_not)}", "muted")])
+            if snapshot.bill is not None and snapshot.bill.unreadable_reason:
+                facts.append([(f"estimate: {sanitize(snapshot.bill.unreadable_reason)}", "muted")])
     return facts, priority_count
 
 

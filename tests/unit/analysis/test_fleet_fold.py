@@ -70,7 +70,7 @@ def test_a_job_that_ended_since_is_shown_once_and_takes_its_place() -> None:
 def test_cost_has_one_sign_and_is_awaited_until_the_start_of_the_run_is_known(
     of_jobs: dict[str, Billed], why_not: str, preview: JobPreview, shown: str, of_row: str
 ) -> None:
-    bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, why_not=why_not)
+    bill = Bill(ONE_O_CLOCK - timedelta(days=30), of_jobs, unreadable_reason=why_not)
     jobs = [job("runs", hours_ago=2.0), job("never-ran", "DEPLOY_FAILED", hours_ago=9.0, took_hours=8.0)]
     folded = FleetFold().fold([], jobs, {"runs": preview}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
     snapshot = replace(folded, is_read=not preview.reading)

@@ -56,6 +56,7 @@ class TeamRow:
     projects: int
     jobs: int
     running: int
+    """Number of running jobs."""
 
     @property
     def about(self) -> str:
@@ -230,6 +231,7 @@ class ProjectRow:
     team: str
     jobs: int
     running: int
+    """Number of running jobs."""
     alarmed: int = 0
     """Number of its jobs that need attention."""
     is_critical: bool = False

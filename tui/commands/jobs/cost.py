@@ -144,8 +144,8 @@ def _total(rows: Sequence[JobCost], bill: Bill) -> str:
     billed = total_billed(row.cost.billed for row in rows if row.cost.billed is not None)
     estimates = [row.estimated_usd for row in rows if row.estimated_usd is not None]
     estimate = f"≈ {money(sum(estimates))}"
-    if bill.why_not:
-        return f"total: {estimate}, an estimate: {bill.why_not}"
+    if bill.unreadable_reason:
+        return f"total: {estimate}, an estimate: {bill.unreadable_reason}"
     return f"total: {billed_text(billed)} billed, and {estimate} estimated for what is not billed yet"
 
 

@@ -133,7 +133,7 @@ def cost_facts(run: RunSnapshot) -> list[tuple[str, str]]:
         ("billed", billed_text(cost.billed) if cost.billed is not None else ""),
         ("not billed yet", unbilled_text),
         ("estimate", cost.basis if cost.usd is not None else ""),
-        ("bill", run.bill.why_not if run.bill is not None else ""),
+        ("bill", run.bill.unreadable_reason if run.bill is not None else ""),
     ]
     return [(name, value) for name, value in rows if value]
 
