@@ -31,13 +31,13 @@ LIGHTNING = (
 )
 
 
-def falling(step: int) -> float:
+def falling_loss(step: int) -> float:
     return 1.6 + 3.2 / (1 + step / 80)
 
 
 def log(seed: int, hours: float, line_format: str, *, print_every: int = 1, **options: Any) -> list[Line]:
     """Return lines in a trainer's format, one per ``print_every`` steps; ``options`` are for ``training``."""
-    defaults = {"step_s": 12.0, "total": 20_000, "loss": falling, "noise": 0.03}
+    defaults = {"step_s": 12.0, "total": 20_000, "loss": falling_loss, "noise": 0.03}
     return training(seed, hours, line_format, **(defaults | options))[print_every - 1 :: print_every]
 
 
@@ -182,7 +182,7 @@ def resumed_after_a_restart(seed: int) -> Run:
     lines = log(seed, 2, HF)
     messages = "Continuing training from global_step 500. Will skip the first 0 epochs then 500 batches."
     lines.append(Line(begin + 60, messages))
-    lines += log(seed + 1, 5, HF, begin=begin + 500, loss=lambda step: falling(step + 500))
+    lines += log(seed + 1, 5, HF, begin=begin + 500, loss=lambda step: falling_loss(step + 500))
     utilization = paused(busy(seed), begin, lasting_s=500)
     return Run(5, lines, [Node(utilization)], allowed=["restarts"], restarts=[begin])
 
@@ -311,7 +311,7 @@ def zero_loss_and_nan_norm(seed: int) -> Run:
 
 
 def megatron_nan(seed: int) -> Run:
-    lines = log(seed, 4, MEGATRON, loss=lambda step: math.nan if step > 400 else falling(step))
+    lines = log(seed, 4, MEGATRON, loss=lambda step: math.nan if step > 400 else falling_loss(step))
     return Run(4, lines, busy_nodes(seed, 4), {"loss-not-finite": lines[400].at})
 
 
@@ -357,7 +357,9 @@ def slow_node_in_its_lines(seed: int) -> Run:
 
 
 def slow_divergence(seed: int) -> Run:
-    loss = lambda step: falling(step) if step < 600 else falling(600) + 4.0 * min(1.0, (step - 600) / 350)
+    loss = lambda step: (
+        falling_loss(step) if step < 600 else falling_loss(600) + 4.0 * min(1.0, (step - 600) / 350)
+    )
     lines = log(seed, 6, HF, loss=loss)
     return Run(6, lines, busy_nodes(seed), {"loss-exploding": lines[600].at})
 

@@ -90,7 +90,7 @@ _PROCESS_NUMBER_PATTERN = re2.compile(
     rb"|host)\]?[ :=#_\-]{0,3}\d+"
 )
 _TIME_STARTS = frozenset("0123456789[IWEFD")
-"""The characters with which a line may begin that has a time or a rank at its beginning."""
+"""The possible first characters of a line that begins with a time or a rank."""
 
 _RANK_PREFIX = re.compile(r"\[(default|rank)?\d{1,5}\](?=:)")
 _TIME_PREFIX = re.compile(

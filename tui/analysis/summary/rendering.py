@@ -37,7 +37,7 @@ _REDUCTIONS: tuple[tuple[str, int], ...] = (
 def shortened_to_limit(summary: Document) -> Document:
     """Leave out the least important items until every format has at most ``LIMIT_BYTES``.
 
-    The last items of a list are the least important, but the first lines of the log. A summary with one
+    In a list, the last items are the least important; in the log, the first lines. A summary with one
     problem and no other items always fits, because each of its texts has a maximum length.
     """
     for list_name, min_items in _REDUCTIONS:
@@ -185,16 +185,16 @@ def _checkpoint_text(summary: Document) -> str:
     parts = [count(stored_count) if stored_count else "none stored"]
     newest_is_best = newest is not None and best is not None and best.get("name") == newest.get("name")
     if newest is not None:
-        parts.append(f"{'newest and best' if newest_is_best else 'newest'} {_saved_text(newest)}")
+        parts.append(f"{'newest and best' if newest_is_best else 'newest'} {_checkpoint_words(newest)}")
     if best is not None and not newest_is_best:
-        parts.append(f"best {_saved_text(best)}")
+        parts.append(f"best {_checkpoint_words(best)}")
     return "; ".join(parts)
 
 
-def _saved_text(saved: Document) -> str:
-    where = "in the log only, not uploaded" if saved["where"] == "log" else saved["where"]
-    ago = f"{_formatted(age, saved['age_s'])} ago" if "age_s" in saved else ""
-    parts = (saved.get("name"), ago, where, saved.get("score"), saved.get("fault"))
+def _checkpoint_words(checkpoint: Document) -> str:
+    where = "in the log only, not uploaded" if checkpoint["where"] == "log" else checkpoint["where"]
+    ago = f"{_formatted(age, checkpoint['age_s'])} ago" if "age_s" in checkpoint else ""
+    parts = (checkpoint.get("name"), ago, where, checkpoint.get("score"), checkpoint.get("fault"))
     return ", ".join(filter(None, parts))
 
 
