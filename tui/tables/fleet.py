@@ -427,7 +427,7 @@ def listed_columns(cells: Mapping[str, HealthCells]) -> tuple[Column[TrainingJob
 
     health = (with_given_cells(column) for column in health_columns(lambda: None))
     identifying = [replace(column, priority=10) for column in select_columns(JOB_COLUMNS, "id status")]
-    columns = (*JOB_COLUMNS, *identifying, *health)  # the last column of an ID counts
+    columns = (*JOB_COLUMNS, *identifying, *health)  # of two columns with the same ID, the last is selected
     return select_columns(columns, f"status id name gpus {HEALTH_COLUMN_IDS} age")
 
 

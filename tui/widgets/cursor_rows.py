@@ -71,8 +71,8 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
     def _cursor_moved(self) -> None:
         raise NotImplementedError
 
-    def _row_clicked(self, *, again: bool) -> None:
-        """Handle a click on a row, after the cursor moved to it; ``again`` if the cursor was there before."""
+    def _row_clicked(self, *, was_at_cursor: bool) -> None:
+        """Handle a click on a row, after the cursor moved there; ``was_at_cursor`` if it was there before."""
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:
@@ -152,6 +152,6 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         if event.y == 0:
             self._heading_clicked(event.x)
         elif (index := self._row_at(event.x, event.y)) is not None:
-            again = index == self._cursor
+            was_at_cursor = index == self._cursor
             self._move_cursor(index)
-            self._row_clicked(again=again)
+            self._row_clicked(was_at_cursor=was_at_cursor)

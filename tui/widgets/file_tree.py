@@ -384,9 +384,9 @@ class FileTreeView(RowTable[int]):
         event.stop()
         self.sort_by(SORT_KEY_BY_COLUMN[event.column_id])
 
-    def _row_clicked(self, *, again: bool) -> None:
+    def _row_clicked(self, *, was_at_cursor: bool) -> None:
         node = self.cursor_row
-        if node is not None and (again or self._is_directory(node)):
+        if node is not None and (was_at_cursor or self._is_directory(node)):
             self.choose()
 
     def sort_by(self, key: SortKey) -> None:

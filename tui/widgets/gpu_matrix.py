@@ -454,7 +454,7 @@ class GpuMatrix(CursorRows):
         is_node = HEADING_LINES <= y < self.size.height - self.footer_lines
         return index if is_node and index is not None and index < len(self._rows) else None
 
-    def _row_clicked(self, *, again: bool) -> None:
+    def _row_clicked(self, *, was_at_cursor: bool) -> None:
         self.action_select()
 
     # Painting

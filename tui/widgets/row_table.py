@@ -152,7 +152,7 @@ class RowTable(CursorRows, Generic[Row]):
     @property
     def columns_shown(self) -> dict[str, int]:
         """The widths of the columns on the screen, by column ID."""
-        self._fit(self.scrollable_content_region.width)
+        self._update_layout(self.scrollable_content_region.width)
         return {column.id: cells for column, cells in self._layout}
 
     def set_rows(self, rows: Sequence[Row]) -> None:
@@ -184,7 +184,7 @@ class RowTable(CursorRows, Generic[Row]):
     def _repaint(self, *, whole: bool) -> None:
         """Repaint the screen lines whose content changed since the last call, or all lines if ``whole``."""
         top, (painted_top, painted_lines) = self.scroll_offset.y, self._painted
-        self._fit(self.scrollable_content_region.width)
+        self._update_layout(self.scrollable_content_region.width)
         lines = list(map(self._line_content, range(self.size.height)))
         self._painted = top, lines
         if whole or (top, len(lines)) != (painted_top, len(painted_lines)):
@@ -233,7 +233,7 @@ class RowTable(CursorRows, Generic[Row]):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        self._fit(width)
+        self._update_layout(width)
         if y == 0:
             return self._strip(self._titles(), self._component_style("heading"))
         line = y - HEADING_LINES + self.scroll_offset.y
@@ -247,7 +247,7 @@ class RowTable(CursorRows, Generic[Row]):
         base = self._component_style(component) if component else self.rich_style
         return self._strip(self._cells(self._rows[index]), base)
 
-    def _fit(self, width: int) -> None:
+    def _update_layout(self, width: int) -> None:
         """Choose the columns and their widths for a width of the table, unless it has not changed."""
         if width == self._layout_width:
             return
@@ -323,8 +323,8 @@ class RowTable(CursorRows, Generic[Row]):
         if self._cursor_target is not None:
             self.post_message(self.Selected(self, self._cursor_target))
 
-    def _row_clicked(self, *, again: bool) -> None:
-        if again:
+    def _row_clicked(self, *, was_at_cursor: bool) -> None:
+        if was_at_cursor:
             self.action_select()
 
     def _heading_clicked(self, x: int) -> None:

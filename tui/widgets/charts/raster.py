@@ -130,7 +130,7 @@ class Canvas:
         return slice(row * self.width + column, row * self.width + column + cells)
 
     def lines(self) -> list[Line]:
-        """Return the rows as runs of characters with the same role, with the roles of shaded cells."""
+        """Return each row as a ``Line``; shaded cells have a role that begins with ``AREA``."""
         roles, dots_per_cell = list(self.roles), braille.DOTS_PER_CELL_Y
         for column, height in enumerate(self._shaded_heights):
             for row in range(-(-height // dots_per_cell)):  # from the bottom

@@ -250,10 +250,10 @@ def log_ticks(
     """Return the ticks of a logarithmic value axis, ascending: 2 to ``max_ticks`` decimal logarithms.
 
     ``low`` and ``high``, the range of the data, are decimal logarithms, too. The ends of the axis are 1, 2 or
-    5 times a power of ten just beyond the data. The ticks between them are such values, or only powers of
-    ten.
+    5 times a power of ten just beyond the data. So are the ticks between the ends; if these are too many,
+    only powers of ten are ticks.
     """
-    if high - low < 1.0 and fixed_high is None:  # within a decade, there are too few such values
+    if high - low < 1.0 and fixed_high is None:  # within a decade, there would be too few ticks
         linear_ticks = value_ticks(10.0**low, 10.0**high, max_ticks)
         if linear_ticks[0] > 0:
             return tuple(map(log10, linear_ticks))
@@ -274,7 +274,7 @@ def log_ticks(
     return (bottom, *inner, top)
 
 
-_LOG_1_2_5 = (0.0, log10(2.0), log10(5.0))  # of 1, 2 and 5
+_LOG_1_2_5 = (0.0, log10(2.0), log10(5.0))  # the logarithms of 1, 2 and 5
 
 
 def _step_ticks(start: float, end: float, max_ticks: int) -> tuple[tuple[float, str], ...]:

@@ -69,8 +69,8 @@ class LogModel:
         """Return a key; if its line was dropped or its gap was filled, the key of the next line."""
         if key is None:
             return None
-        number, index = self.store.position(key)
-        return None if number == len(self.store.blocks) else self.store.blocks[number].key(index)
+        block_number, index = self.store.position(key)
+        return None if block_number == len(self.store.blocks) else self.store.blocks[block_number].key(index)
 
     # Options
 

@@ -219,9 +219,9 @@ class LogRows:
         """Return the block of a row, and the index of the row's line in the block. Raises IndexError."""
         if not 0 <= row < len(self):
             raise IndexError(row)
-        number = bisect_right(self.first_rows, row) - 1
-        block_rows = self.per_block[number]
-        return block_rows, block_rows.rows[row - self.first_rows[number]]
+        block_number = bisect_right(self.first_rows, row) - 1
+        block_rows = self.per_block[block_number]
+        return block_rows, block_rows.rows[row - self.first_rows[block_number]]
 
     def key(self, row: int) -> LineKey:
         block_rows, index = self.locate(row)
@@ -229,17 +229,17 @@ class LogRows:
 
     def row_of(self, key: LineKey) -> int:
         """Return the row of a line, or of the fold that contains it; if neither has a row, the next row."""
-        number, index = self.store.position(key)
-        if number == len(self.per_block):
+        block_number, index = self.store.position(key)
+        if block_number == len(self.per_block):
             return len(self)
-        return self.first_rows[number] + self.per_block[number].position_of(index)
+        return self.first_rows[block_number] + self.per_block[block_number].position_of(index)
 
     def count_before(self, key: LineKey) -> int:
         """Return the number of rows before a line."""
-        number, index = self.store.position(key)
-        if number == len(self.per_block):
+        block_number, index = self.store.position(key)
+        if block_number == len(self.per_block):
             return len(self)
-        return self.first_rows[number] + bisect_left(self.per_block[number].rows, index)
+        return self.first_rows[block_number] + bisect_left(self.per_block[block_number].rows, index)
 
     def first_row_at(self, time_ns: int) -> int:
         """Return the first row at or after a time; the number of rows if there is none."""
@@ -247,10 +247,10 @@ class LogRows:
 
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
         """Return the block of a line and the index in it; None if the line does not pass the filter."""
-        number, index = self.store.position(key)
-        if number == len(self.per_block):
+        block_number, index = self.store.position(key)
+        if block_number == len(self.per_block):
             return None
-        block_rows = self.per_block[number]
+        block_rows = self.per_block[block_number]
         position = bisect_left(block_rows.passing, index)
         passes = position < len(block_rows.passing) and block_rows.passing[position] == index
         return (block_rows, index) if passes and block_rows.block.key(index) == key else None

@@ -100,9 +100,11 @@ class LogSearch:
     def count_before(self, key: LineKey | None) -> int:
         """Return the number of matches before a line; with None, of all matches."""
         per_block = self._rows.per_block
-        number, index = (len(per_block), 0) if key is None else self._rows.store.position(key)
-        in_same_block = bisect_left(self._hits(per_block[number]), index) if number < len(per_block) else 0
-        return sum(len(self._hits(block_rows)) for block_rows in per_block[:number]) + in_same_block
+        block_number, index = (len(per_block), 0) if key is None else self._rows.store.position(key)
+        in_same_block = 0
+        if block_number < len(per_block):
+            in_same_block = bisect_left(self._hits(per_block[block_number]), index)
+        return sum(len(self._hits(block_rows)) for block_rows in per_block[:block_number]) + in_same_block
 
     def match(self, number: int) -> LineKey | None:
         """Return match ``number``, counted from 0 and modulo the total; None if there are no matches."""

@@ -84,15 +84,15 @@ class LogStore:
 
         If there is no such line, the number is ``len(blocks)``.
         """
-        number = bisect_left(self.blocks, key, key=lambda block: block.last_key)
-        return number, self.blocks[number].index(key) if number < len(self.blocks) else 0
+        block_number = bisect_left(self.blocks, key, key=lambda block: block.last_key)
+        return block_number, self.blocks[block_number].index(key) if block_number < len(self.blocks) else 0
 
     def locate(self, key: LineKey) -> tuple[Block, int]:
         """Return the block of a line and the index in it. Raises KeyError if the line is not stored."""
-        number, index = self.position(key)
-        if number == len(self.blocks) or self.blocks[number].key(index) != key:
+        block_number, index = self.position(key)
+        if block_number == len(self.blocks) or self.blocks[block_number].key(index) != key:
             raise KeyError(key)
-        return self.blocks[number], index
+        return self.blocks[block_number], index
 
     def entry(self, key: LineKey) -> LogEntry:
         if self._dropped_error is not None and key == self._dropped_error[0]:
@@ -120,8 +120,8 @@ class LogStore:
             yield self._entry(block, index, texts[index])
 
     def entries_after(self, key: LineKey) -> Iterator[LogEntry]:
-        number, index = self.position(LineKey(key.time_ns, key.serial + 1))
-        for block in self.blocks[number:]:
+        block_number, index = self.position(LineKey(key.time_ns, key.serial + 1))
+        for block in self.blocks[block_number:]:
             yield from self.entries(block, range(index, len(block)))
             index = 0
 
@@ -146,8 +146,8 @@ class LogStore:
         With None for the line, return the first (or last) error line of all.
         """
         error_codes, blocks = self.attribute_table.error_codes, self.blocks
-        number = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
-        for block in blocks[number::-1] if backwards else blocks[number:]:
+        block_number = (len(blocks) if backwards else 0) if key is None else self.position(key)[0]
+        for block in blocks[block_number::-1] if backwards else blocks[block_number:]:
             if not block.code_set.isdisjoint(error_codes):
                 indices = range(len(block))
                 for index in reversed(indices) if backwards else indices:
@@ -194,9 +194,9 @@ class LogStore:
         For a ``NotKept`` marker, entries that are stored already (they arrived late) are not added again.
         """
         code = self.attribute_table.code(gap)
-        for number, block in enumerate(self.blocks):
+        for block_number, block in enumerate(self.blocks):
             if code in block.code_set and code in block.codes:
-                self._remove(number, block.codes.index(code))
+                self._remove(block_number, block.codes.index(code))
                 if isinstance(gap, NotKept):
                     entries = self._account_for_restored(gap, entries)
                 self.append(entries)
@@ -238,25 +238,25 @@ class LogStore:
         """Insert entries by time, after existing entries of the same time. The store is not empty."""
         entries_by_block: dict[int, list[LogEntry]] = {}
         for entry in entries:
-            number = bisect_right(self.blocks, stamp_ns(entry), key=lambda block: block.times_ns[0]) - 1
-            entries_by_block.setdefault(max(0, number), []).append(entry)
+            block_number = bisect_right(self.blocks, stamp_ns(entry), key=lambda block: block.times_ns[0]) - 1
+            entries_by_block.setdefault(max(0, block_number), []).append(entry)
         # From the last block on, because splitting a block changes the numbers of the blocks after it.
-        for number in sorted(entries_by_block, reverse=True):
-            block, new = self.blocks[number], entries_by_block[number]
+        for block_number in sorted(entries_by_block, reverse=True):
+            block, new = self.blocks[block_number], entries_by_block[block_number]
             block.merge(self._new_block(new, self.next_serial))
             self.next_serial += len(new)
             if len(block) > 2 * self.block_lines:
                 size = self.block_lines
                 split = [block.copy_range(low, low + size) for low in range(0, len(block), size)]
-                self.blocks[number : number + 1] = split
+                self.blocks[block_number : block_number + 1] = split
 
-    def _remove(self, number: int, index: int) -> None:
-        block = self.blocks[number]
+    def _remove(self, block_number: int, index: int) -> None:
+        block = self.blocks[block_number]
         if block.key(index) in self.bookmarks:
             self.bookmarks.remove(block.key(index))
         block.remove(index)
         if not len(block):
-            del self.blocks[number]
+            del self.blocks[block_number]
 
     def _account_for_restored(self, marker: NotKept, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Update ``dropped`` and ``not_kept`` for a marker whose lines were read again.
@@ -280,15 +280,15 @@ class LogStore:
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
         lines, size_bytes = len(self), sum(len(block.data) for block in self.blocks)
-        number, target = 0, limit - limit // _LIMIT_DIVISOR
+        block_number, target = 0, limit - limit // _LIMIT_DIVISOR
         if lines > limit or size_bytes > limit * MAX_BYTES_PER_LINE:
-            while number < len(self.blocks) - 1 and (
+            while block_number < len(self.blocks) - 1 and (
                 lines > target or size_bytes > target * MAX_BYTES_PER_LINE
             ):
-                block = self.blocks[number]
+                block = self.blocks[block_number]
                 lines, size_bytes = lines - len(block), size_bytes - len(block.data)
-                number += 1
-        begin_ns = millisecond_of(self.blocks[number].times_ns[0]) if number else 0
+                block_number += 1
+        begin_ns = millisecond_of(self.blocks[block_number].times_ns[0]) if block_number else 0
         dropped_until_ns = [
             marker.end_ns for marker in self.not_kept if follows or marker.start_ns < begin_ns
         ]
@@ -296,9 +296,10 @@ class LogStore:
 
     def _drop_before(self, time_ns: int) -> None:
         """Replace the lines before a time by a ``NotKept`` marker; keep gap markers that end after it."""
-        number, index = self.position(LineKey(time_ns, self.first_serial))
-        codes = [code for block in self.blocks[:number] for code in block.codes]
-        codes += [code for block in self.blocks[number : number + 1] for code in block.codes[:index]]
+        block_number, index = self.position(LineKey(time_ns, self.first_serial))
+        codes = [code for block in self.blocks[:block_number] for code in block.codes]
+        for block in self.blocks[block_number : block_number + 1]:
+            codes += block.codes[:index]
         gaps = [
             gap for gap in map(self.attribute_table.attributes.__getitem__, codes) if isinstance(gap, LogGap)
         ]
@@ -312,9 +313,10 @@ class LogStore:
         marker = NotKept(start_ns, time_ns, "not kept in memory", at_once=at_once)
         self.dropped += len(codes) - len(gaps)
         if index:
-            self.blocks[number] = self.blocks[number].copy_range(index, len(self.blocks[number]))
+            block = self.blocks[block_number]
+            self.blocks[block_number] = block.copy_range(index, len(block))
         self.first_serial -= 1
-        self.blocks[:number] = [self._new_block([marker], self.first_serial)]
+        self.blocks[:block_number] = [self._new_block([marker], self.first_serial)]
         self._insert([gap for gap in gaps if gap.end_ns > time_ns])
         first_key = LineKey(time_ns, self.first_serial)
         self.bookmarks = [key for key in self.bookmarks if key >= first_key]

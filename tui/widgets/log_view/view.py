@@ -66,8 +66,8 @@ class Moved(Message):
 class GapRetryRequested(Message):
     """The user asked to fetch the missing lines of a gap marker.
 
-    Of a ``NotKept`` marker, not all lines are fetched at once: the first from ``from_ns`` on, by default the
-    last ones.
+    A ``NotKept`` marker may stand for too many lines to fetch at once. Then the lines from ``from_ns`` on are
+    fetched first; if it is None, the lines at the end of the gap.
     """
 
     gap: LogGap
@@ -206,7 +206,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             self._pan = 0
             self.model.set_top(ScrollPosition(self.model.top.row))
         self._times.mode = options.time
-        self._update_settings()
+        self._update_render_settings()
         self._paint()
 
     # Arriving lines
@@ -281,7 +281,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"log-view--{name}")
 
-    def _update_settings(self) -> None:
+    def _update_render_settings(self) -> None:
         if self.is_attached:
             width, height = self.size
             pattern = self.finder.search.pattern if self.finder.search is not None else None
@@ -292,7 +292,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
             self.viewport.resize(height)
 
     def on_resize(self) -> None:
-        self._update_settings()
+        self._update_render_settings()
         self.refresh()  # the view may have been painted with the old size between the resize and this event
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -377,7 +377,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     def action_pan(self, steps: int) -> None:
         if not self.options.wrap:
             self._pan = self.viewport.panned(self._pan, steps)
-            self._update_settings()
+            self._update_render_settings()
             self._paint()
 
     def find(
@@ -389,7 +389,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
         counted, and again when lines or filters change them.
         """
         self.finder.find(pattern, backwards=backwards, goes_to_match=goes_to_match)
-        self._update_settings()
+        self._update_render_settings()
         self._paint()
 
     # Mouse
