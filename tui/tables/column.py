@@ -54,7 +54,7 @@ class Column(Generic[Row]):
     needed_by: Callable[[Row], Any] | None = None
     """Returns True for a row that needs the column; the column is dropped if no row needs it."""
     cells_without: Mapping[str, Callable[[Row], Sequence[Span]]] = field(default_factory=dict)
-    """By ID of another column: replaces ``cell`` while that column is dropped."""
+    """Cells to use instead of ``cell`` while another column is dropped, by the ID of that column."""
     heading: str = ""
     """Heading in a command's output; by default the title in capitals."""
     shrinks: bool = False

@@ -97,7 +97,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         return index
 
     def _index_of_line(self, line: int) -> int | None:
-        """Return the row on a line; None if the line is a group heading. It may be beyond the last row."""
+        """Return the index of the row on a line, even beyond the last row; None for a group heading."""
         return line
 
     # The cursor

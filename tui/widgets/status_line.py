@@ -81,7 +81,7 @@ class StatusLine(Widget):
         return join_rows(rows, width, height)
 
     def _rows(self, texts: Sequence[Text], separator: Text, width: int) -> list[Text]:
-        """Join the facts to rows, broken between facts, or within a fact that is longer than a row."""
+        """Distribute the facts over rows; a fact is only broken if it is longer than a row."""
         rows = wrapped_rows(texts[0], width) if texts else [Text()]
         for text in texts[1:]:
             line = Text.assemble(rows[-1], separator, text)

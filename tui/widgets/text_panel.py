@@ -103,7 +103,7 @@ class TextPanel(ScrollView, can_focus=True):
         self._lines: Sequence[Line] = ()
         self._width = 0
         self._first_rows: list[int] = []
-        """Number of the first row of each line."""
+        """For each line, the index of its first row."""
         self._rows_by_line: dict[int, list[Row]] = {}
         """The rows of each line that does not fit into one row."""
 

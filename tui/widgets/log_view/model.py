@@ -50,7 +50,7 @@ class LogModel:
         """The newest line when following stopped; lines after it count as unseen."""
         self._top, self._top_line = _BEFORE_ALL, 0
         self.selection_start: LineKey | None = None
-        """The other end of the selection than the cursor; None if nothing is selected."""
+        """Where the selection begins (it ends at the cursor); None if nothing is selected."""
         self._expanded: set[LineKey] = set()
         """Lines whose JSON object or Python dict is shown over several rows."""
         store.subscribe(self)

@@ -206,7 +206,7 @@ class LogRows:
 
     @property
     def first_rows(self) -> list[int]:
-        """The number of the first row of each block, and finally the number of all rows."""
+        """For each block, the index of its first row; the last item is the number of all rows."""
         if self._first_rows is None:
             row_counts = (len(block_rows.rows) for block_rows in self.per_block)
             self._first_rows = list(accumulate(row_counts, initial=0))

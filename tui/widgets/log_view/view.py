@@ -182,7 +182,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
         self.store.clear()
 
     def set_origin(self, time_ns: int) -> None:
-        """Set the start of elapsed time, such as the job's start; by default, that of the first line."""
+        """Set the start of elapsed time, such as the job's start; the default is the first line's time."""
         self._times.origin_ns = time_ns
         self._paint()
 
