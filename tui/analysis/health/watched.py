@@ -115,13 +115,18 @@ class Watched:
         return math.inf if remaining is None else remaining[1]
 
     @cached_property
-    def attempt_since(self) -> float:
-        """Start of the current attempt (epoch s), from the status history or the log; -inf if unknown."""
-        times = [
+    def platform_starts(self) -> list[float]:
+        """Times (epoch s) at which the job began to run, by its status history."""
+        return [
             event.created.timestamp()
             for event in self.run.status_history
             if event.created is not None and event.status == JobStatus.RUNNING
         ]
+
+    @cached_property
+    def attempt_since(self) -> float:
+        """Start of the current attempt (epoch s), from the status history or the log; -inf if unknown."""
+        times = [*self.platform_starts]
         if not self.progress.step_series.times:  # each run of a sweep begins with the first epoch
             epochs = self.progress.epoch_series
             changes = pairwise(zip(epochs.times, epochs.values, strict=True))
@@ -139,34 +144,31 @@ class Watched:
         The first step count is no step, since a progress bar shows it at once: 0, or where a resumed run
         begins. The count has to change.
         """
-        losses, steps = self.progress.loss_series, self.progress.step_series
-        times = list(losses.times[(first := bisect_left(losses.times, self.attempt_since)) : first + 1])
-        first = bisect_left(steps.times, self.attempt_since)
-        pairs = zip(steps.times[first:], steps.values[first:], strict=True)
-        times += islice((time for time, step in pairs if step != steps.values[first]), 1)
-        return min(times, default=None)
+        losses, steps = map(self.of_attempt, (self.progress.loss_series, self.progress.step_series))
+        pairs = zip(steps.times, steps.values, strict=True)
+        changed = (time for time, step in pairs if step != steps.values[0])
+        return min((*losses.times[:1], *islice(changed, 1)), default=None)
 
     @cached_property
     def count_since(self) -> float:
         """Time at which the step count last started over (epoch s), as in each epoch or sweep run."""
-        steps, start = self.progress.step_series, self.progress.count_starts[-1]
-        first = bisect_left(steps.times, self.attempt_since)
-        pairs = zip(steps.times[first:], steps.values[first:], strict=True)
+        steps, start = self.of_attempt(self.progress.step_series), self.progress.count_starts[-1]
+        pairs = zip(steps.times, steps.values, strict=True)
         return next((time for time, step in pairs if step > start), math.inf)
 
     @cached_property
     def works_since(self) -> float:
         """Time at which a node's GPUs first worked in this attempt (epoch s); infinite if none did."""
-        utilizations = (node.mean_utilization for node in self.metrics.nodes)
-        return min(
-            (first_time(series, WORKING, self.attempt_since) for series in utilizations), default=math.inf
-        )
+        return self._first_sample_s(WORKING, self.attempt_since)
 
     @cached_property
     def samples_since(self) -> float:
         """Time of the first sample (epoch s); infinite if there is none."""
-        times = (node.mean_utilization.times for node in self.metrics.nodes)
-        return min((first for first, *_ in filter(None, times)), default=math.inf)
+        return self._first_sample_s(0.0, -math.inf)
+
+    def _first_sample_s(self, level: float, since: float) -> float:
+        nodes = self.metrics.nodes
+        return min((first_time(node.mean_utilization, level, since) for node in nodes), default=math.inf)
 
     @property
     def is_loading(self) -> bool:

@@ -70,8 +70,8 @@ def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int
 
 def first_time(series: Series, level: float, since: float = -math.inf) -> float:
     """Return when a series first reached ``level`` (epoch s), from ``since`` on; infinite if it never did."""
-    first = bisect_left(series.times, since)
-    pairs = zip(series.times[first:], series.values[first:], strict=True)
+    recent = since_start(series, since)
+    pairs = zip(recent.times, recent.values, strict=True)
     return next((time for time, value in pairs if value >= level), math.inf)
 
 

@@ -92,8 +92,9 @@ def worsened(
     level = best + min(onset, 0.5 * (now - best))
     since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
     after = values_between(series, since) or values[-1:]  # the newest value may be NaN
-    spans = (after, after[-3 * count :], after[-count:])
-    is_recovering = any(_falls(span, best, noise_of(before)) for span in spans)
+    # The newest values may fall from a jump, while all values since the onset do not fall yet.
+    newest_spans = (after[-3 * count :], after[-count:]) if descends else ()
+    is_recovering = _falls(after, best) or any(_falls(span, best, noise_of(before)) for span in newest_spans)
     is_excused = is_recovering or len(after) < newest or _recovered_before(values, newest, best, descends)
     if is_excused and not held:
         return None
@@ -112,7 +113,7 @@ def worsened(
     return Worse(now, best, since, values, after, grows, has_lost_all)
 
 
-def _falls(values: Sequence[float], best: float, noise: float) -> bool:
+def _falls(values: Sequence[float], best: float, noise: float = 0.0) -> bool:
     """Return True if a curve is clearly on its way back to its best level."""
     thirds = segment_medians(values, 3)
     fallen = max(thirds) - thirds[-1]

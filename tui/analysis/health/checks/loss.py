@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -25,7 +24,7 @@ from tui.analysis.health.watched import REWARD
 from tui.analysis.health.windows import holds_since, segment_medians
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
 from tui.analysis.progress.snapshot import MAX_SKIPPED
-from tui.analysis.series import values_between
+from tui.analysis.series import latest, values_between
 from tui.text.units import number
 
 _ERROR_METRIC = re.compile(r"(?i)(?<![a-z])(?:r?mse|mae|error|[wc]er|ppl|perplexity)(?![a-z])")
@@ -371,9 +370,8 @@ def overfitting_loss(run: Watched, limits: OverfittingLimits) -> Findings:
     after = values_between(losses, worse.since)
     before = values_between(losses, end=worse.since)[-len(after) :]
     if before and after and median(before) - segment_medians(after, 2)[-1] > 0.01 * abs(median(before)):
-        steps = run.progress.step_series
-        index = bisect_right(steps.times, worse.since) - 1
-        where = f" at step {steps.values[index]:.0f}" if index >= 0 else ""
+        step = latest(run.progress.step_series, worse.since)
+        where = f" at step {step:.0f}" if step is not None else ""
         text = f"evaluation loss rises while the training loss falls: {worse.words}{where}"
         # Some epochs after the best evaluation are common, but not if each evaluation is worse than the last.
         newest = since_best[-limits.overfit_evaluations :]
