@@ -40,7 +40,7 @@ def judged(
     previous = tuple(previous)
     findings = _findings_at_end(run, rules) if run.job.is_finished else health(run, rules, previous)
     if not run.log_read:
-        findings = _without_early_onsets(without_halts(findings), Watched(run, rules))
+        findings = _sure_of_partly_read(findings, Watched(run, rules).growth_since)
     sources = ((LOG, run.log_read), (METRICS, run.health_metrics is not None))
     checked = frozenset(source for source, is_read in sources if is_read)
     compares = (
@@ -64,23 +64,19 @@ def _findings_at_end(run: RunSnapshot, rules: HealthRules) -> tuple[HealthFindin
     return _worst_first([*broken, *halted])
 
 
-def without_halts(findings: Iterable[HealthFinding]) -> tuple[HealthFinding, ...]:
-    """Drop findings of halted runs: which pauses are usual is unknown until the whole log has been read."""
-    return tuple(finding for finding in findings if not finding.kind.halts)
+def _sure_of_partly_read(findings: Iterable[HealthFinding], judged_since: float) -> tuple[HealthFinding, ...]:
+    """Return what is sure before the whole log has been read.
 
-
-def _without_early_onsets(findings: Iterable[HealthFinding], watched: Watched) -> tuple[HealthFinding, ...]:
-    """Set ``since`` to None for findings that were present already at the first time that can be judged.
-
-    They may have begun long before, in a part of the log that has not been read, so neither their duration
-    nor their cost is known.
+    That a run has halted is not sure: which pauses are usual is unknown. Findings that were present already
+    at the first time that can be judged may have begun long before: neither their duration nor their cost is
+    known, so their ``since`` becomes None.
     """
-    since = watched.growth_since
     return tuple(
         replace(finding, since=None)
-        if finding.since is not None and finding.since.timestamp() <= since
+        if finding.since is not None and finding.since.timestamp() <= judged_since
         else finding
         for finding in findings
+        if not finding.kind.halts
     )
 
 

@@ -275,10 +275,15 @@ class Watched:
         return self.last_line_s > 0 and not self.has("stalled")
 
     @property
+    def survived_s(self) -> float:
+        """Time (epoch s) until which the run has survived its errors: it made a step afterward."""
+        return (self.last_step_s or 0.0) - max(10.0, self.progress.step_interval_s or 0.0)
+
+    @property
     def unsurvived_error(self) -> ErrorLine | None:
         """The first error after which the run has made no step."""
-        since = (self.last_step_s or 0.0) - max(10.0, self.progress.step_interval_s or 0.0)
-        return next((error for error in self.progress.errors.kept if error.at_s > since), None)
+        errors = self.progress.errors.kept
+        return next((error for error in errors if error.at_s > self.survived_s), None)
 
     @property
     def last_line_s(self) -> float:

@@ -49,13 +49,12 @@ def segment_means(series: Iterable[Series], end: float, segment_s: float, count:
     return [mean for mean in means if mean is not None]
 
 
-def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float | None:
-    """Return since when ``holds`` is True without interruption (epoch s); None if it is not True now.
+def holds_since(series: Series, holds: Callable[[float], bool], *, forgiven: int = 0) -> float:
+    """Return since when ``holds`` is True without interruption (epoch s); infinite if it is not True now.
 
     Gaps and NaN do not interrupt it, nor do up to ``forgiven`` values in a row for which it is False.
     """
-    first: float | None = None
-    missed = 0
+    first, missed = math.inf, 0
     for time, value in zip(reversed(series.times), reversed(series.values), strict=True):
         if value != value:
             continue

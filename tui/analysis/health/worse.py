@@ -90,7 +90,7 @@ def worsened(
     # A loss rises gradually: the onset is where it has risen by a fifth, or exceeds the noise.
     onset = max(0.2 * (now - best), 3.0 * noise_of(before)) if descends else min_change * abs(best)
     level = best + min(onset, 0.5 * (now - best))
-    since = holds_since(series, lambda value: value > level, forgiven=newest // 2) or series.times[-1]
+    since = min(holds_since(series, lambda value: value > level, forgiven=newest // 2), series.times[-1])
     after = values_between(series, since) or values[-1:]  # the newest value may be NaN
     # The newest values may fall from a jump, while all values since the onset do not fall yet.
     newest_spans = (after[-3 * count :], after[-count:]) if descends else ()

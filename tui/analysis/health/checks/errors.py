@@ -31,10 +31,9 @@ class Limits:
 
 def find(run: Watched, limits: Limits) -> Findings:
     errors = run.progress.errors
-    last_step_s, usual_s = run.last_step_s or 0.0, run.progress.step_interval_s or 0.0
-    # The run survived an error if it made a step afterward, or if another count, such as that of a download,
-    # reached a new maximum.
-    survived_s = max(last_step_s - max(10.0, usual_s), run.progress.advanced_at or 0.0)
+    usual_s = run.progress.step_interval_s or 0.0
+    # A run also survives an error if another count, such as that of a download, reaches a new maximum.
+    survived_s = max(run.survived_s, run.progress.advanced_at or 0.0)
     if usual_s and run.training_since is not None:
         # Not the longest time without a line, which may have ended with this error.
         pause_s = LONGER * (run.progress.step_pause_s or 0.0)

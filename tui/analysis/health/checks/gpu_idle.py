@@ -117,9 +117,9 @@ def _idle_since(run: Watched, limits: Limits, node: NodeSnapshot, at: float) -> 
         # A single slightly higher sample is no work: it may be a monitoring tool.
         idle_since = holds_since(utilization, lambda value: value < limits.idle_below, forgiven=1)
         not_working_since = holds_since(utilization, lambda value: value < WORKING)
-        if idle_since is None or not_working_since is None or at - utilization.times[-1] > 5 * MINUTE_S:
-            continue
         since = max(idle_since, not_working_since, run.attempt_since)
+        if since == math.inf or at - utilization.times[-1] > 5 * MINUTE_S:
+            continue
         worked = first_time(utilization, WORKING, run.attempt_since) < since
         if not worked and run.training_since is not None:
             # Metrics may cover only the last hour: a run that makes steps has worked before.

@@ -17,13 +17,13 @@ from tui.analysis.health.check import (
 from tui.analysis.health.watched import REWARD
 from tui.analysis.health.windows import flipped, holds_since, noise_of, segment_medians, since_start
 from tui.analysis.health.worse import NEWEST, Worse, grown_gradients, worsened
-from tui.analysis.series import Series, values_between
+from tui.analysis.series import values_between
 from tui.text.units import number
 
 
 def not_learning(run: Watched, _limits: NoLimits) -> Findings:
     rates, norms = run.progress.learning_rate_series, run.progress.grad_norm_series
-    rate_since_s, norm_since_s = _zero_since(rates), _zero_since(norms)
+    rate_since_s, norm_since_s = (holds_since(curve, lambda value: value == 0) for curve in (rates, norms))
     finer = [rate for rate in values_between(rates, end=rate_since_s) if rate > 0]
     # A decaying rate that is printed with few digits reaches its smallest printable value before 0.
     is_sudden = bool(finer) and finer[-1] > 10 * min(finer)
@@ -54,11 +54,6 @@ def _only_guesses(run: Watched) -> bool:
     spread = max(noise_of(losses), max(levels) - min(levels))
     # A loss of 6 is a perplexity of 400: no trained language model has such a high one.
     return min(losses) > 6 and spread < 0.01 * min(losses)
-
-
-def _zero_since(series: Series) -> float:
-    since = holds_since(series, lambda value: value == 0)
-    return math.inf if since is None else since
 
 
 def _loss_stands_still(

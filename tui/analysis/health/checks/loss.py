@@ -199,7 +199,7 @@ def _is_by_design(run: Watched, worse: Worse) -> bool:
     rates = run.progress.learning_rate_series
     zero_since = holds_since(rates, lambda rate: rate == 0)
     # At a learning rate of 0, no loss diverges. A rate that was always 0 may be printed with too few digits.
-    if zero_since is not None and zero_since <= worse.since and max(values_between(rates)) > 0:
+    if zero_since <= worse.since and max(values_between(rates)) > 0:
         return True
     if _has_another_scale(run, worse.since):
         return True

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 from api_client.models.logs import NS_PER_S
 from tui.analysis.health.check import (
     HOUR_S,
+    MINUTE_S,
     Check,
     Example,
     FindingKind,
@@ -17,6 +20,7 @@ from tui.analysis.health.check import (
     limit,
 )
 from tui.analysis.health.windows import first_time
+from tui.analysis.series import Series
 from tui.text.units import counted, duration
 
 
@@ -90,12 +94,19 @@ def _is_by_trainer(run: Watched, at: float) -> bool:
 
 
 def _nodes_were_away(run: Watched, start: float, end: float) -> bool:
-    """Return True if all nodes sent no samples for minutes between two times, as if rebooted or replaced."""
-    curves = [node.mean_utilization for node in run.metrics.nodes]
-    return bool(curves) and all(
-        any(map(math.isnan, curve.values[bisect_left(curve.times, start) : bisect_left(curve.times, end)]))
-        for curve in curves
-    )
+    """Return True if no node sent samples for minutes between two times: they were rebooted or replaced."""
+    nodes = run.metrics.nodes
+    return bool(nodes) and all(_was_away(node.mean_utilization, start, end) for node in nodes)
+
+
+def _was_away(utilization: Series, start: float, end: float) -> bool:
+    samples = zip(utilization.times, utilization.values, strict=True)
+    times = [time for time, value in samples if value == value]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    first, last = (bisect_left(times, edge) for edge in (start, end))
+    # Samples older than an hour are further apart.
+    usual_s = median(gaps[max(0, first - 20) : first] or [MINUTE_S])
+    return max(gaps[max(0, first - 1) : last], default=0.0) > 3 * max(MINUTE_S, usual_s)
 
 
 CHECK = Check(
