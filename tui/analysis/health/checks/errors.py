@@ -116,6 +116,13 @@ CHECK = Check(
             others=((6000, "ERROR: no server"), (6600, "ValueError: again")),
         ),
         Example(
+            "an error that ends a long silence",
+            "RuntimeError: watchdog",
+            minutes=100,
+            stops_s=5400,
+            others=((5890, "RuntimeError: watchdog"),),
+        ),
+        Example(
             "a GPU whose driver reports errors",
             "2 errors: [6000.1] NVRM: Xid",
             others=tuple((at, f"[{at}.1] NVRM: Xid (PCI:0000:9b:00): 92, pid=71") for at in (6000, 6600)),
