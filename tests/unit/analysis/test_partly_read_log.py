@@ -101,44 +101,38 @@ def assert_right_or_silent(part: Sequence[CheckpointFacts], whole: Sequence[Chec
     assert best in ([], [one.name for one in whole if one.is_best])
 
 
-FORMATS = [bars, named, numbered, epochs]
+def newest(lines: list[LogLine], first: int, count: int) -> tuple[list[LogEntry], bool]:
+    return [*lines[-(first + 1) :]], False
 
 
-@pytest.mark.parametrize("steps", [STEPS, RESTARTED], ids=["straight", "restarted"])
-@pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=10)
-@given(st.integers(1, 10_000))
-def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_newest_part(
-    lines_of: Callable[[Sequence[int]], list[LogLine]], steps: Sequence[int], cut: int
-) -> None:
-    lines = lines_of(steps)
-    part = lines[-(cut % len(lines) + 1) :]
-    assert_right_or_silent(facts(part, whole=False), whole_facts(lines_of, steps))
+def oldest(lines: list[LogLine], first: int, count: int) -> tuple[list[LogEntry], bool]:
+    return [*lines[: first + 1]], False
 
 
-@pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=10)
-@given(st.integers(1, 10_000))
-def test_loss_of_a_checkpoint_is_right_or_unknown_in_the_oldest_part(
-    lines_of: Callable[[Sequence[int]], list[LogLine]], cut: int
-) -> None:
-    lines = lines_of(STEPS)
-    part = lines[: cut % len(lines) + 1]
-    assert_right_or_silent(facts(part, whole=False), whole_facts(lines_of, STEPS))
-
-
-@pytest.mark.parametrize("lines_of", FORMATS)
-@settings(max_examples=10)
-@given(st.integers(0, 10_000), st.integers(1, 40))
-def test_loss_of_a_checkpoint_is_right_or_unknown_around_a_gap(
-    lines_of: Callable[[Sequence[int]], list[LogLine]], first: int, count: int
-) -> None:
-    lines = lines_of(STEPS)
-    first %= len(lines)
+def around_gap(lines: list[LogLine], first: int, count: int) -> tuple[list[LogEntry], bool]:
     lost = lines[first : first + count]
     gap = LogGap(lost[0].timestamp_ns, lost[-1].timestamp_ns + 1, "not found")
-    entries = [*lines[:first], gap, *lines[first + count :]]
-    assert_right_or_silent(facts(entries, whole=True), whole_facts(lines_of, STEPS))
+    return [*lines[:first], gap, *lines[first + count :]], True
+
+
+@pytest.mark.parametrize(
+    ("part_of", "steps"),
+    [(newest, STEPS), (newest, RESTARTED), (oldest, STEPS), (around_gap, STEPS)],
+    ids=["newest part", "newest part after a restart", "oldest part", "around a gap"],
+)
+@pytest.mark.parametrize("lines_of", [bars, named, numbered, epochs])
+@settings(max_examples=10)
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_loss_of_a_checkpoint_is_right_or_unknown(
+    lines_of: Callable[[Sequence[int]], list[LogLine]],
+    part_of: Callable[[list[LogLine], int, int], tuple[list[LogEntry], bool]],
+    steps: Sequence[int],
+    first: int,
+    count: int,
+) -> None:
+    lines = lines_of(steps)
+    entries, whole = part_of(lines, first % len(lines), count)
+    assert_right_or_silent(facts(entries, whole=whole), whole_facts(lines_of, steps))
 
 
 def test_losses_appear_as_the_log_is_read_back() -> None:

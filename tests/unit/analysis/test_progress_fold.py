@@ -55,38 +55,6 @@ def test_the_lines_of_each_replica_are_counted_in_whatever_order_they_come():
     assert found == {"a": (first, last, 2.0), "b": (only, only, 0.0)}
 
 
-SUMMARY = "{'train_runtime': 48465.9, 'train_loss': 1.8789, 'epoch': 2.86}"
-
-
-@pytest.mark.parametrize("summaries", [1, 2])
-def test_mean_over_the_run_is_not_the_newest_loss(summaries: int) -> None:
-    means = [line(2510 + 5 * number, SUMMARY) for number in range(summaries)]
-    progress = fold([*trainer_run(500), *means])
-    assert progress.loss == 1.2
-    assert max(progress.loss_series.times) < START_S + 2505
-    assert progress.metrics["train_loss"].values == (1.8789,) * summaries
-
-
-def test_loss_of_the_phase_that_runs_is_shown() -> None:
-    later_phase = later([line(step, f"step={step} dpo_loss=0.{step}") for step in range(10, 60)], 3000)
-    progress = fold([*trainer_run(500), *later_phase])
-    assert progress.loss == 0.59
-    assert progress.metrics.keys() & {"loss", "dpo_loss"} == set()
-
-
-@pytest.mark.parametrize("measure", ["loss", "grad_norm"])
-def test_steps_beside_iterations_of_other_work_are_the_runs(measure: str) -> None:
-    lines = []
-    for iteration in range(1, 7):
-        begin = 600 * iteration
-        games = [(40 * part, f"play iteration={iteration} games={512 * part}") for part in range(1, 9)]
-        step = 100 * iteration
-        learns = [(500 + at, f"learn step={step + at} {measure}=0.5 lr=1e-4") for at in range(0, 100, 10)]
-        lines += [line(begin + at, text) for at, text in (*games, *learns)]
-    progress = fold(lines)
-    assert (progress.step, progress.restarts) == (690, ())
-
-
 def evaluation(first: float, step: int = 1) -> list[LogLine]:
     bar = " {0}%|██  | {0}/100 [00:10<00:12,  1.00it/s]"
     return [line(first + batch, bar.format(batch)) for batch in range(0, 101, step)]
@@ -115,41 +83,47 @@ def test_of_ranks_that_print_the_same_the_first_is_shown():
     assert fold([*lines, line(50, "step=50 loss=9", "node-10")]).replica == "node-10"
 
 
-def keras_run() -> list[LogLine]:
-    lines = []
-    for epoch in range(3):
-        text = f"{{}}/90 ━━━━━━━━━━ 12s 290ms/step - accuracy: 0.7 - loss: {3 - epoch}.5"
-        lines += [line(epoch * 100, f"Epoch {epoch + 1}/3")]
-        lines += [line(epoch * 100 + step, text.format(step)) for step in range(10, 91, 10)]
-    return lines
-
-
-def over_bars() -> list[LogLine]:
-    lines = []
-    for number in range(1, 30):
-        steps = range(number * 10 - 9, number * 10 + 1)
-        states = (f"\r {step // 5}%|█    | {step}/500 [00:10<10:00,  2.00s/it]" for step in steps)
-        loss = f"\r{' ' * 60}\r{{'loss': {3 - number / 20:.2f}, 'epoch': 0.1}}"
-        lines.append(line(number * 20, "".join(states) + loss))
-    return lines
-
-
-def below_headings() -> list[LogLine]:
-    loss, speed = "\t Train loss/train/total: {:.1f}", "\t Train throughput/tokens_per_sec: 40123.1"
-    lines = []
-    for number in range(1, 20):
-        told = f"[batch={number}0/4800]:", loss.format(3 - number / 10), speed
-        lines += [line(number * 10 + at, text) for at, text in enumerate(told)]
-    return lines
-
-
+KERAS_RUN = [
+    line(epoch * 100 + step, text)
+    for epoch in range(3)
+    for step, text in [
+        (0, f"Epoch {epoch + 1}/3"),
+        *(
+            (step, f"{step}/90 ━━━━━━━━━━ 12s 290ms/step - accuracy: 0.7 - loss: {3 - epoch}.5")
+            for step in range(10, 91, 10)
+        ),
+    ]
+]
+OVER_BARS = [
+    line(
+        number * 20,
+        "".join(
+            f"\r {step // 5}%|█    | {step}/500 [00:10<10:00,  2.00s/it]"
+            for step in range(number * 10 - 9, number * 10 + 1)
+        )
+        + f"\r{' ' * 60}\r{{'loss': {3 - number / 20:.2f}, 'epoch': 0.1}}",
+    )
+    for number in range(1, 30)
+]
+BELOW_HEADINGS = [
+    line(number * 10 + at, text)
+    for number in range(1, 20)
+    for at, text in enumerate(
+        (
+            f"[batch={number}0/4800]:",
+            f"\t Train loss/train/total: {3 - number / 10:.1f}",
+            "\t Train throughput/tokens_per_sec: 40123.1",
+        )
+    )
+]
 TENS = list(range(10, 1001, 10))
 BAR = " {0}%|██  | {0}/4000 [1:02:03<7:10:44,  1.00s/it]"
 SAVING = "Saving model checkpoint to /mnt/ckpts/checkpoint-"
 SAVES = [line(10, f"{SAVING}500"), line(90, f"{SAVING}1000", "node-1")]
 SAVED = {"last_checkpoint": ("checkpoint-1000", START_S + 90)}
+SUMMARY = "{'train_runtime': 48465.9, 'train_loss': 1.8789, 'epoch': 2.86}"
 BAR_AND_SAVE = " 17%|█▋        | 2500/14754 [11:52<58:11,  3.51it/s]" + f"{SAVING}2500"
-TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
+FOLDED: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "losses take their step from the bar before them": (
         trainer_run(1000),
         {"step": 1000, "total_steps": 9000, "loss": 1.1, "loss_steps": TENS[:100], "epoch": 1.3,
@@ -173,7 +147,7 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
         {"replica": "node-1", "step": 19, "total_steps": 4000}),
     "losses without any step are numbered": (steps(range(3), "{{'loss': {}, 'lr': 0.1, 'epoch': 0.5}}"),
         {"step": None, "loss_by_step": ((1, 0), (2, 1), (3, 2)), "last_step_at_ns": (START_S + 2) * SECOND}),
-    "Keras counts over epochs": (keras_run(), {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]}),
+    "Keras counts over epochs": (KERAS_RUN, {"step": 270, "total_steps": 270, "loss_steps": TENS[:27]}),
     "a bar has the total of lines that name their step": (
         steps(range(1, 30), "step:{} - actor/pg_loss:0.5 - actor/lr:1e-06")
         + steps(range(1, 30), BAR, start=0.1),
@@ -205,25 +179,82 @@ TOLD: dict[str, tuple[list[LogLine], dict[str, Any]]] = {
     "ranks that tell their steps out of turn are no restart": (
         [line(n * 10 + rank / 10, f"step={n - rank % 2 * 3} loss=1") for n in range(60) for rank in range(4)],
         {"restarts": ()}),
-    "values below a heading belong to its step": (below_headings(),
+    "values below a heading belong to its step": (BELOW_HEADINGS,
         {"step": 190, "total_steps": 4800, "tokens_per_s": 40123.1, "loss": 1.1, "loss_steps": TENS[:19]}),
-    "losses over the bar in one line have its steps": (over_bars(),
+    "losses over the bar in one line have its steps": (OVER_BARS,
         {"step": 290, "total_steps": 500, "rate_steps_per_s": 0.5, "loss_steps": TENS[:29]}),
     "rates that another stream tells are not lost": (
         steps(range(10), "[rank0]: step={} loss=1.0")
         + steps(range(10), "step={} lr=1e-05 grad_norm=0.7 tokens_per_s=1234", start=0.5),
         {"stream": "node-0[0]", "grad_norm": 0.7, "tokens_per_s": 1234}),
+    **{
+        f"the mean over the run is not the newest loss, printed {count} times": (
+            [*trainer_run(500), *(line(2510 + 5 * number, SUMMARY) for number in range(count))],
+            {"loss": 1.2, "metrics": {"train_runtime": (48465.9,) * count, "train_loss": (1.8789,) * count}})
+        for count in (1, 2)
+    },
+    "the loss of a later phase is shown": (
+        trainer_run(500) + later(steps(range(10, 60), "step={0} dpo_loss=0.{0}"), 3000),
+        {"loss": 0.59, "metrics": {}}),
+    **{
+        f"steps beside iterations of other work are the run's, with a {measure}": (
+            [line(600 * iteration + at, text) for iteration in range(1, 7) for at, text in (
+                *((40 * part, f"play iteration={iteration} games={512 * part}") for part in range(1, 9)),
+                *((500 + at, f"learn step={100 * iteration + at} {measure}=0.5 lr=1e-4")
+                  for at in range(0, 100, 10)))],
+            {"step": 690, "restarts": ()})
+        for measure in ("loss", "grad_norm")
+    },
+    "epochs that an evaluator ends leave those of the trainer in order": (
+        [line(1000 * epoch + at, text) for epoch in range(1, 5) for at, text in enumerate((
+            *(f"Epoch[{epoch}] Iteration[{n}/100] Loss: 8.64" for n in range(100 * epoch - 80, 100 * epoch, 20)),
+            "Engine:Epoch[1] Complete. Time taken: 00:00:00.009",
+            f"Validation Results - Epoch: {epoch}  Avg loss: 0.33",
+            f"Engine:Epoch[{epoch}] Complete. Time taken: 00:00:00.032"))],
+        {"loss": 8.64}),
+    "headings of many nodes are believed": (
+        [line(10 * step, text, f"node-{node}") for step in range(1, 8)
+         for text in (f"Step {10 * step}", f"loss: {2 - step / 100}", "acc: 0.5") for node in range(80)],
+        {"step": 70, "loss": 1.93}),
+    "a stage that counts by another name is followed before its first loss": (
+        [line(10 * n, f"iter {n}: loss={2 - n / 1000}") for n in range(1, 200)]
+        + [line(2000 + 10 * n, f"step {n}/5000: reward=0.5, response_length=300") for n in range(1, 60)],
+        {"step": 59}),
+    **{
+        f"a record of a log agent with {what}": (
+            [line(10 * n, json.dumps({"log": text % n, "stream": "stdout"})) for n in range(1, 20)], {"step": 19})
+        for what, text in (("another record", '{"step": %d, "loss": 2.0}'), ("tabs", "step\t%d\tloss\t2.0"))
+    },
+    "samples of answers count no steps": (
+        [line(10 * n + at, text) for n in range(1, 60) for at, text in enumerate((
+            f"step {10 * n}/5900 loss {2.5 - n / 100:.2f}",
+            json.dumps({"prompt": "What is 3 plus 7?", "completion": f"Step {n % 5}: add 3 to get {n}."})))],
+        {"step": 590, "restarts": ()}),
+    **{
+        f"bars within a rollout are not the run's{' with names' * bool(actor)}": (
+            [line(rollout * 77 + at, text) for rollout in range(1, 21) for at, text in enumerate((
+                f"{trainer}Episode [1/2]:  {rollout}%|# | {rollout}/100 [10:10<91:30, 61.01s/it]",
+                *(f"{actor}Train epoch [1/1]:  {update * 6}%|# | {update}/16 [00:10<01:30,  1.01s/it, policy_loss=0.1]"
+                  for update in range(17))))],
+            {"step": 20, "total_steps": 200, "restarts": (), "eta_s": 13860.0, "losses": 20 * 17})
+        for actor, trainer in (("", ""), ("(PolicyModelActor pid=800) ", "(PPOTrainer pid=12) "))
+    },
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_what_lines_tell(name: str) -> None:
-    lines, expected = TOLD[name]
-    told = fold(lines)
-    lists = {"loss_steps": [step for step, _ in told.loss_by_step], "saved": [save for save, _ in told.saves]}
-    for name, value in expected.items():
-        found = lists[name] if name in lists else getattr(told, name)
-        assert found == (pytest.approx(value) if isinstance(value, float) else value), name
+@pytest.mark.parametrize("name", FOLDED)
+def test_log_is_folded_to_its_progress(name: str) -> None:
+    lines, expected = FOLDED[name]
+    progress = fold(lines)
+    derived = {
+        "loss_steps": [step for step, _ in progress.loss_by_step],
+        "losses": len(progress.loss_series),
+        "saved": [save for save, _ in progress.saves],
+        "metrics": {name: series.values for name, series in progress.metrics.items()},
+    }
+    for field, value in expected.items():
+        actual = derived[field] if field in derived else getattr(progress, field)
+        assert actual == (pytest.approx(value) if isinstance(value, float) else value), field
 
 
 @pytest.mark.parametrize(
@@ -290,7 +321,7 @@ def test_trend():
 
 RUNS = {
     "trainer": trainer_run(300),
-    "keras": keras_run(),
+    "keras": KERAS_RUN,
     "plain": [line(step, f"step={step} loss={step % 7} lr=0.1", f"node-{step % 3}") for step in range(60)],
     "evaluated": trainer_run(100) + evaluation(510, 10) + later(trainer_run(200)[30:], 120),
 }
@@ -308,23 +339,6 @@ def test_history_that_comes_later_changes_nothing_about_the_result(name, size, r
         if look:
             folding.snapshot()
     assert folding.snapshot() == fold(ordered)
-
-
-def test_epochs_that_an_evaluator_ends_leave_those_of_the_trainer_in_order() -> None:
-    lines = [
-        text
-        for epoch in range(1, 5)
-        for text in (
-            *(
-                f"Epoch[{epoch}] Iteration[{n}/100] Loss: 8.64"
-                for n in range(100 * epoch - 80, 100 * epoch, 20)
-            ),
-            "Engine:Epoch[1] Complete. Time taken: 00:00:00.009",
-            f"Validation Results - Epoch: {epoch}  Avg loss: 0.33",
-            f"Engine:Epoch[{epoch}] Complete. Time taken: 00:00:00.032",
-        )
-    ]
-    assert fold([line(at, text) for at, text in enumerate(lines)]).loss == 8.64
 
 
 def test_space_is_bounded_and_extremes_are_kept():
@@ -452,25 +466,6 @@ def test_no_pattern_takes_long_on_any_line():
     assert folding.snapshot().loss is None
 
 
-def rlhf_run(rollouts: int, actor: str, trainer: str) -> list[LogLine]:
-    lines = []
-    for rollout in range(1, rollouts + 1):
-        bar = f"{trainer}Episode [1/2]:  {rollout}%|# | {rollout}/100 [10:10<91:30, 61.01s/it]"
-        lines.append(line(rollout * 77, bar))
-        for update in range(17):
-            bar = f"{actor}Train epoch [1/1]:  {update * 6}%|# | {update}/16 [00:10<01:30,  1.01s/it, policy_loss=0.1]"
-            lines.append(line(rollout * 77 + update + 1, bar))
-    return lines
-
-
-@pytest.mark.parametrize("names", [("", ""), ("(PolicyModelActor pid=800) ", "(PPOTrainer pid=12) ")])
-def test_bars_within_a_rollout_are_not_the_run(names):
-    told = fold(rlhf_run(20, *names))
-    assert (told.step, told.total_steps, told.restarts) == (20, 200, ())
-    assert told.eta_s == pytest.approx(180 * 77, rel=0.1)
-    assert len(told.loss_series) == 20 * 17
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -493,40 +488,3 @@ def test_steps_that_begin_anew_with_every_epoch_are_counted_on_and_no_restarts(m
     assert (told.step, told.total_steps) == (5 * 938, None), "nobody said how many epochs there will be"
     by_step = [step for step, _ in told.loss_by_step]
     assert by_step == sorted(by_step)
-
-
-def test_headings_of_many_nodes_are_believed() -> None:
-    lines = [
-        line(10 * step, text, f"node-{node}")
-        for step in range(1, 8)
-        for text in (f"Step {10 * step}", f"loss: {2 - step / 100}", "acc: 0.5")
-        for node in range(80)
-    ]
-    assert (fold(lines).step, fold(lines).loss) == (70, 1.93)
-
-
-def test_a_stage_that_counts_by_another_name_is_followed_before_its_first_loss() -> None:
-    first = [line(10 * n, f"iter {n}: loss={2 - n / 1000}") for n in range(1, 200)]
-    second = [line(2000 + 10 * n, f"step {n}/5000: reward=0.5, response_length=300") for n in range(1, 60)]
-    assert fold([*first, *second]).step == 59
-
-
-@pytest.mark.parametrize("text", ['{"step": %d, "loss": 2.0}', "step\t%d\tloss\t2.0"])
-def test_a_record_of_an_agent_may_hold_another_record_or_tabs(text: str) -> None:
-    lines = [line(10 * n, json.dumps({"log": text % n, "stream": "stdout"})) for n in range(1, 20)]
-    assert fold(lines).step == 19
-
-
-def test_samples_of_answers_count_no_steps() -> None:
-    lines = [
-        line(10 * n + later_s, text)
-        for n in range(1, 60)
-        for later_s, text in (
-            (0, f"step {10 * n}/5900 loss {2.5 - n / 100:.2f}"),
-            (
-                1,
-                json.dumps({"prompt": "What is 3 plus 7?", "completion": f"Step {n % 5}: add 3 to get {n}."}),
-            ),
-        )
-    ]
-    assert (fold(lines).step, fold(lines).restarts) == (590, ())

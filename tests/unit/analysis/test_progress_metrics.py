@@ -38,21 +38,34 @@ def values(progress: ProgressSnapshot) -> dict[str, tuple[float, ...]]:
     return {name: series.values for name, series in progress.metrics.items()}
 
 
-def test_metrics_of_a_grpo_run_are_curves() -> None:
-    progress = fold(*(GRPO.format(reward=0.1 * n, epoch=0.01 * n) for n in (1, 2)))
-    assert values(progress) == {
-        "completions/mean_length": (212.4, 212.4),
-        "kl": (3.1e-4, 3.1e-4),
-        "reward": (0.1, 0.2),
-        "rewards/accuracy_reward/mean": (0.43, 0.43),
-    }
-    assert progress.metrics["reward"].times == (START_S, START_S + 1)
+RUNS: dict[str, tuple[list[str], dict[str, tuple[float, ...]]]] = {
+    "GRPO": (
+        [GRPO.format(reward=0.1 * n, epoch=0.01 * n) for n in (1, 2)],
+        {"completions/mean_length": (212.4, 212.4), "kl": (3.1e-4, 3.1e-4), "reward": (0.1, 0.2),
+         "rewards/accuracy_reward/mean": (0.43, 0.43)}),
+    "a table": (
+        ["epoch  train_loss  valid_loss  accuracy  time", "0  0.62  0.58  0.71  00:12"], {"accuracy": (0.71,)}),
+    "no progress": (["the reward: 0.5", "step 3 of the plan: reward = 4", "curl: (7) port=443"], {}),
+    "ranks that print the same": (
+        [*(f"[rank{rank}]: step {step}/9 loss: 2.0 kl: 0.{rank}" for step in (1, 2) for rank in (0, 1)),
+         *(f"[rank1]: step {step}/9 lr: 1 kl: 0.1" for step in (3, 4)), "[rank0]: step 3/9 loss: 2.0"],
+        {"kl": (0.0, 0.0)}),
+    "another rank": (["[rank0]: step 1/9 loss: 2.0", "[rank1]: step 1/9 loss: 2.0 kl: 0.5"], {"kl": (0.5,)}),
+}  # fmt: skip
 
 
-def test_metrics_of_verl_keep_their_names_and_steps() -> None:
+@pytest.mark.parametrize("run", RUNS)
+def test_named_numbers_of_a_run_are_curves(run: str) -> None:
+    lines, metrics = RUNS[run]
+    assert values(fold(*lines)) == metrics
+
+
+def test_metrics_keep_their_names_times_and_steps() -> None:
     progress = fold(*(VERL.format(step=step) for step in (3, 7)))
     assert list(progress.metrics) == ["critic/score/mean", "response_length/mean"]
-    assert over_steps(progress.metrics["critic/score/mean"], progress).times == (3, 7)
+    curve = progress.metrics["critic/score/mean"]
+    assert curve.times == (START_S, START_S + 1)
+    assert over_steps(curve, progress).times == (3, 7)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +93,6 @@ def test_numbers_with_names_are_metrics(line: str, metrics: dict[str, float]) ->
     )
 
 
-def test_metrics_of_a_table_are_curves() -> None:
-    progress = fold("epoch  train_loss  valid_loss  accuracy  time", "0  0.62  0.58  0.71  00:12")
-    assert values(progress) == {"accuracy": (0.71,)}
-
-
-def test_metrics_of_lines_that_are_no_progress_are_not_believed() -> None:
-    assert values(fold("the reward: 0.5", "step 3 of the plan: reward = 4", "curl: (7) port=443")) == {}
-
-
 def test_any_group_of_a_pattern_is_a_metric() -> None:
     pattern = ProgressPattern("mine", r"it (?P<step>\d+): R (?P<reward>\S+)")
     folding = ProgressFold(patterns=[pattern])
@@ -99,20 +103,6 @@ def test_any_group_of_a_pattern_is_a_metric() -> None:
     alone = ProgressFold(patterns=[ProgressPattern("mine", r"return (?P<reward>\S+)")])
     alone.add([LogLine(START_S * 10**9, "return 0.5", "node-0", None)])
     assert values(alone.snapshot()) == {"reward": (0.5,)}
-
-
-def test_ranks_that_print_the_same_give_one_curve() -> None:
-    lines = [f"[rank{rank}]: step {step}/9 loss: 2.0 kl: 0.{rank}" for step in (1, 2) for rank in (0, 1)]
-    more = [f"[rank1]: step {step}/9 lr: 1 kl: 0.1" for step in (3, 4)]
-    progress = fold(*lines, *more, "[rank0]: step 3/9 loss: 2.0")
-    assert progress.stream == "node-0[0]"
-    assert values(progress) == {"kl": (0.0, 0.0)}
-
-
-def test_metric_that_another_rank_prints_is_shown() -> None:
-    progress = fold("[rank0]: step 1/9 loss: 2.0", "[rank1]: step 1/9 loss: 2.0 kl: 0.5")
-    assert progress.stream == "node-0[0]"
-    assert values(progress) == {"kl": (0.5,)}
 
 
 def test_first_names_are_kept_if_there_are_too_many() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import re2
@@ -44,39 +45,38 @@ class ProgressPattern:
 
     name: str
     regex: str
-    compiled: Any = field(init=False, repr=False, compare=False)
-    template: Template = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         problem = LogPattern(self.regex, regex=True, case=True).problem
         if problem:
             raise ValueError(f"pattern {self.name!r}: {problem} ({_DIALECT})")
-
-        compiled = re2.compile(self.regex)
-        if not compiled.groupindex:
+        if not _compile(self.regex)[0].groupindex:
             raise ValueError(f"pattern {self.name!r} names no group such as (?P<loss>…)")
-        names = sorted(compiled.groupindex)
-        slots = tuple(
-            Slot(index, _FIELDS[name], name, 1e-3 if name == "step_time_ms" else 1.0)
-            for index, name in enumerate(names)
-            if name in _FIELDS
-        )
-        metrics = tuple((index, name) for index, name in enumerate(names) if name not in GROUPS)
-        object.__setattr__(self, "compiled", compiled)
-        object.__setattr__(self, "template", Template(slots, metrics=metrics))
-
-    def __reduce__(self) -> tuple[type[ProgressPattern], tuple[str, str]]:
-        return ProgressPattern, (self.name, self.regex)
 
     def read(self, text: str) -> ParsedMetrics | None:
         """Parse a line that matches; None for others, and if no group contains a number."""
+        compiled, template = _compile(self.regex)
         try:
-            match = self.compiled.search(text)
+            match = compiled.search(text)
         except UnicodeEncodeError:  # a lone surrogate
-            match = self.compiled.search(text.encode("utf-8", "replace").decode())
+            match = compiled.search(text.encode("utf-8", "replace").decode())
         if match is None:
             return None
         groups = match.groupdict(default="")
         if groups.get("checkpoint"):
             return ParsedMetrics(checkpoint=groups["checkpoint"].strip()[:120])
-        return self.template.read([groups[name].strip() for name in sorted(groups)])
+        return template.read([groups[name].strip() for name in sorted(groups)])
+
+
+@cache
+def _compile(regex: str) -> tuple[Any, Template]:
+    """Return the expression and the template of its groups, sorted by name."""
+    compiled = re2.compile(regex)
+    groups = list(enumerate(sorted(compiled.groupindex)))
+    slots = tuple(
+        Slot(index, _FIELDS[name], name, 1e-3 if name == "step_time_ms" else 1.0)
+        for index, name in groups
+        if name in _FIELDS
+    )
+    metrics = tuple((index, name) for index, name in groups if name not in GROUPS)
+    return compiled, Template(slots, metrics=metrics)

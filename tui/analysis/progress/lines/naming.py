@@ -109,8 +109,6 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int, *, is_row: 
 
 def _meaning_of_name(number: Number) -> Meaning | None:
     name = number.name.partition("/")[0] if number.is_fraction else number.name
-    if number.is_fraction and name.lower() == "episode":
-        return Meaning("epoch")
     key = name.rpartition(" ")[2]  # of a structured log: "step_done train_loss=2.3"
     name_meaning = meaning(name, number.unit) or (meaning(key, number.unit) if "_" in key else None)
     return None if number.unit == "%" else name_meaning
