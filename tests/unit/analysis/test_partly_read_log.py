@@ -118,7 +118,7 @@ def around_gap(lines: list[LogLine], first: int, count: int) -> tuple[list[LogEn
 @pytest.mark.parametrize(
     ("part_of", "steps"),
     [(newest, STEPS), (newest, RESTARTED), (oldest, STEPS), (around_gap, STEPS)],
-    ids=["newest part", "newest part after a restart", "oldest part", "around a gap"],
+    ids=["newest", "newest of a restarted run", "oldest", "around a gap"],
 )
 @pytest.mark.parametrize("lines_of", [bars, named, numbered, epochs])
 @settings(max_examples=10)
@@ -167,6 +167,11 @@ def test_best_checkpoint_is_unknown_while_a_lower_loss_may_be_in_a_gap() -> None
     gap = LogGap(lines[15].timestamp_ns, lines[25].timestamp_ns, "not found")
     assert [one.name for one in facts(lines, whole=True) if one.is_best] == ["checkpoint-600"]
     assert not any(one.is_best for one in facts([*lines[:15], gap, *lines[25:]], whole=True))
+
+
+def test_no_loss_is_known_if_the_run_restarted_in_a_gap() -> None:
+    entries, whole = around_gap(named(RESTARTED), first=35, count=7)
+    assert {loss for loss, _ in losses(facts(entries, whole=whole)).values()} == {None}
 
 
 def test_losses_that_the_trainer_kept_stand_in_for_those_not_read() -> None:
