@@ -56,7 +56,7 @@ MAX_METRICS = 200
 MAX_CURVES = 1_000
 """Maximum metric curves over all streams: it bounds the memory if many nodes print the same metrics."""
 
-_ORDINARY = (None, "", "INFO", "DEBUG", "WARNING")
+_HARMLESS_LEVELS = (None, "", "INFO", "DEBUG", "WARNING")
 _PHASES: tuple[RunPhaseKind, ...] = ("evaluation", "checkpoint", "other")
 
 StreamKey = tuple[str, int]
@@ -147,7 +147,7 @@ class ProgressFold:
             self._count_line(replica, stamp)
             self._active.add(time)
             shape = self._reader.shape(message)
-            if shape.can_fail or entry.level not in _ORDINARY:
+            if shape.can_fail or entry.level not in _HARMLESS_LEVELS:
                 self._errors.take(stamp, message, entry.level, entry.replica)
             readings = self._reader.read(message, replica, stamp, shape)
             own_readings = [each.reading for each in readings if each.at_ns == stamp] if readings else ()
@@ -303,7 +303,7 @@ class ProgressFold:
             last_step_at_ns=None if last_step_at is None else round(last_step_at * NS_PER_S),
             run_phase=self._current_phase(first_step_at, last_step_at, interval_s),
             loss_by_step=tuple(zip(map(int, losses_over_steps.times), losses_over_steps.values, strict=True)),
-            counts_steps=stream.steps is None or bool(stream.steps.offsets),
+            has_relative_steps=stream.steps is None or bool(stream.steps.offsets),
             count_starts=tuple(sorted({0.0, *steps.offsets})) if steps else (0.0,),
             rate_series=rates(marks),
             step_series=marks,

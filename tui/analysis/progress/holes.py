@@ -21,7 +21,7 @@ ALL_STEPS: StepRange = (-math.inf, math.inf)
 def unread_steps(progress: ProgressSnapshot, *, whole: bool) -> tuple[StepRange, ...]:
     """Return the steps around gaps, and before the first and after the last if not ``whole``."""
     times, steps = progress.step_series.times, progress.step_series.values
-    if (progress.gaps or not whole) and (progress.counts_steps or not steps):
+    if (progress.gaps or not whole) and (progress.has_relative_steps or not steps):
         return (ALL_STEPS,)
     ranges: list[StepRange] = [] if whole else [(-math.inf, steps[0]), (max(steps), math.inf)]
     for start, end in progress.gaps:

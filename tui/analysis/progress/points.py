@@ -16,11 +16,12 @@ _UNTHINNED_POINTS = 64  # the newest points are never thinned
 
 
 class ThinnedPoints:
-    """Points (time, value, step) in time order; when full, groups of old points are reduced to extremes.
+    """Points (time, value, epoch) in time order; when full, groups of old points are reduced to extremes.
 
     Each group represents the same number of added points, so that a long curve is equally dense everywhere.
-    Points with the same time keep their order of arrival. ``steps`` may contain ``None``. Points are sorted
-    when they are read, not when they are added: older pages of a log arrive newest first.
+    Points with the same time keep their order of arrival. The epoch is None unless the value was counted in
+    one. Points are sorted when they are read, not when they are added: older pages of a log arrive newest
+    first.
     """
 
     def __init__(self, name: str, limit: int = MAX_POINTS) -> None:
@@ -28,7 +29,7 @@ class ThinnedPoints:
         self.limit = limit
         self._times: list[float] = []
         self._values: list[float] = []
-        self._steps: list[int | None] = []
+        self._epochs: list[int | None] = []
         self._weights: list[int] = []  # number of added points that each point represents
         self._is_sorted = True
         self._thinned = 0
@@ -53,33 +54,33 @@ class ThinnedPoints:
         return self._values
 
     @property
-    def steps(self) -> list[int | None]:
+    def epochs(self) -> list[int | None]:
         self._sort()
-        return self._steps
+        return self._epochs
 
-    def add(self, time: float, value: float, step: int | None = None) -> None:
+    def add(self, time: float, value: float, epoch: int | None = None) -> None:
         times = self._times
         if times and time < times[-1]:
             self._is_sorted = False
         times.append(time)
         self._values.append(value)
-        self._steps.append(step)
+        self._epochs.append(epoch)
         self._weights.append(1)
         self._series = None
         if len(times) > self.limit and len(times) > 2 * _UNTHINNED_POINTS:
             self._thin()
 
     def shift(self, by: float) -> None:
-        """Add ``by`` to each value whose step is not None."""
-        pairs = zip(self._values, self._steps, strict=True)
-        self._values = [value if step is None else value + by for value, step in pairs]
+        """Add ``by`` to each value that has an epoch."""
+        pairs = zip(self._values, self._epochs, strict=True)
+        self._values = [value if epoch is None else value + by for value, epoch in pairs]
         self._series = None
 
     def _sort(self) -> None:
         if not self._is_sorted:
-            points = zip(self._times, self._values, self._steps, self._weights, strict=True)
+            points = zip(self._times, self._values, self._epochs, self._weights, strict=True)
             sorted_points = sorted(points, key=itemgetter(0))
-            self._times, self._values, self._steps, self._weights = map(
+            self._times, self._values, self._epochs, self._weights = map(
                 list, zip(*sorted_points, strict=True)
             )
             self._is_sorted = True
@@ -96,7 +97,7 @@ class ThinnedPoints:
         return self._series
 
     def _thin(self) -> None:
-        times, values, steps, weights = self.times, self.values, self.steps, self._weights
+        times, values, epochs, weights = self.times, self.values, self.epochs, self._weights
         old = len(values) - _UNTHINNED_POINTS
         group = 4 * sum(weights[:old]) / old
         # A NaN must stay visible, so it counts as the maximum.
@@ -118,7 +119,7 @@ class ThinnedPoints:
         self._thinned += len(values) - len(kept_positions)
         self._times = [times[position] for position in kept_positions]
         self._values = [values[position] for position in kept_positions]
-        self._steps = [steps[position] for position in kept_positions]
+        self._epochs = [epochs[position] for position in kept_positions]
         self._weights = [weights[position] for position in kept_positions]
 
 

@@ -112,8 +112,8 @@ class ProgressSnapshot:
     """Start and end (epoch s) of each part of the log that could not be read."""
     loss_series: Series = EMPTY
     loss_by_step: tuple[tuple[int, float], ...] = ()
-    counts_steps: bool = False
-    """True if steps depend on earlier lines, so that they are wrong while these are unread."""
+    has_relative_steps: bool = False
+    """True if steps are counted on from earlier lines, so that they are wrong while these are unread."""
     count_starts: tuple[float, ...] = (0.0,)
     """Steps at which the printed count restarts, such as at each epoch or each run of a sweep."""
     epoch_series: Series = EMPTY

@@ -93,7 +93,7 @@ def steps_of(
     points = counts[source]
     newest_values = {name: curve.values[-1] for name, curve in fields.items() if curve}
     offsets: list[float] = []
-    is_within_epoch = source < 0 and points.steps[-1] is None
+    is_within_epoch = source < 0 and points.epochs[-1] is None
     if is_within_epoch:
         headings = fields.get("whole epochs", ThinnedPoints(""))
         positions = (headings.before(time) for time in points.times)
@@ -101,7 +101,7 @@ def steps_of(
     resets = _reset_positions(_with_offsets(points, offsets), abs(source) or newest_values.get("total_steps"))
     starts_over = len(resets) >= 2
     if not any(offsets):
-        pairs = enumerate(pairwise(points.steps), start=1)
+        pairs = enumerate(pairwise(points.epochs), start=1)
         epochs = [
             n for n, (before, epoch) in pairs if before is not None and epoch is not None and before < epoch
         ]

@@ -23,7 +23,7 @@ from tui.analysis.progress.lines.vocabulary import ENVIRONMENT_STEPS, meaning
 
 
 class _PendingLine(NamedTuple):
-    statements: int
+    conversational_lines: int
     """Number of conversational lines before this line."""
     form: Form
     line_reading: LineReading
@@ -39,7 +39,7 @@ class Quotations:
     """
 
     def __init__(self) -> None:
-        self.statements: Bounded[str, int] = Bounded(1024, int)
+        self.conversational_lines: Bounded[str, int] = Bounded(1024, int)
         """Number of conversational lines so far, by replica."""
         self._unquoted_kinds: Bounded[tuple[str, ...], bool] = Bounded(256)
         """Kinds of lines that are known not to be quotations."""
@@ -49,8 +49,8 @@ class Quotations:
 
     def add(self, form: Form, line_reading: LineReading) -> list[_PendingLine]:
         """Return lines that are not quoted: this one and pending ones of its kind; none while undecided."""
-        line = _PendingLine(self.statements[line_reading.replica], form, line_reading)
-        if not line.statements or form.key in self._unquoted_kinds:
+        line = _PendingLine(self.conversational_lines[line_reading.replica], form, line_reading)
+        if not line.conversational_lines or form.key in self._unquoted_kinds:
             self._unquoted_kinds[form.key] = True
             self._newest_readings.append(line_reading.reading)
             return [line]
@@ -85,16 +85,20 @@ def _is_quoted_again(pending: list[_PendingLine], line: _PendingLine) -> bool:
     """Return True if the same count is repeated after more conversational text."""
     before = next(reversed(pending), line)
     return (
-        before.statements < line.statements
+        before.conversational_lines < line.conversational_lines
         and before.line_reading.reading.counted == line.line_reading.reading.counted
     )
 
 
 def _exceeds_quotation(pending: list[_PendingLine]) -> bool:
     """Return True if lines are too many or too slow for a quotation, or continue in parts of equal length."""
-    begun_ns = next(each.line_reading.at_ns for each in pending if each.statements == pending[-1].statements)
+    begun_ns = next(
+        each.line_reading.at_ns
+        for each in pending
+        if each.conversational_lines == pending[-1].conversational_lines
+    )
     is_slow = pending[-1].line_reading.at_ns - begun_ns > 10 * NS_PER_S
-    *complete, _ = Counter(each.statements for each in pending).values()
+    *complete, _ = Counter(each.conversational_lines for each in pending).values()
     return len(pending) > 16 or is_slow or (len(complete) > 1 and len({*complete}) == 1)
 
 
@@ -239,7 +243,7 @@ class TrainingEvidence:
         is_repeated = any(
             each.reading.checkpoint != line_reading.reading.checkpoint for each in self._pending_saves
         )
-        is_own = is_repeated and not self.quotations.statements[line_reading.replica]
+        is_own = is_repeated and not self.quotations.conversational_lines[line_reading.replica]
         if self._pending_plain or (line_reading.reading.checkpoint and is_own):
             return self._accept(line_reading, self._replicas[line_reading.replica])
         if line_reading.reading.checkpoint:

@@ -131,7 +131,7 @@ class Reader:
 
     def _read_text(self, shape: Shape, line: str, replica: str, at_ns: int) -> list[LineReading]:
         if shape.is_conversational:
-            self._evidence.quotations.statements[replica] += 1
+            self._evidence.quotations.conversational_lines[replica] += 1
         table = self._tables.get(replica)
         if not (
             shape.can_report
