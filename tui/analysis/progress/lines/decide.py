@@ -158,7 +158,7 @@ def _is_pair(numbers: Sequence[Number]) -> bool:
     is_alone = number.before.strip(f"{EDGE}|-•") == number.name and len(number.after.strip(" |")) <= len(
         number.unit
     )
-    return is_alone and _has_own_name(number) and not number.is_fraction and not number.is_time
+    return is_alone and _has_own_name(number)
 
 
 def _counter_of(texts: Sequence[str], numbers: Sequence[Number], is_bar: bool) -> Counter | None:

@@ -88,7 +88,7 @@ def fields_of(numbers: Iterable[Number]) -> set[str]:
 
 def _number(texts: Sequence[str], values: Sequence[str], index: int, *, is_row: bool) -> Number:
     text, after, value = texts[index], texts[index + 1], values[index]
-    before = text if index == 0 or text[:1] in " :=,|" else _ATTACHED.sub("", text)
+    before = text if index == 0 else _ATTACHED.sub("", text)
     trimmed = (before.strip().removesuffix("|") if is_row else before).rstrip(EDGE)
     unit = _UNIT_BEFORE.search(trimmed)
     if unit is not None:
@@ -118,7 +118,7 @@ def _assign_measures(numbers: Sequence[Number]) -> None:
     """Assign meanings from the texts after numbers without a name (``2.31 loss, 1e-4 LR``), or the units."""
     for number, following in zip_longest(numbers, numbers[1:]):
         name = DELIMITER.split(number.after)[0].strip()
-        name_meaning = meaning(name) or meaning("", number.unit)
+        name_meaning = meaning(name)
         is_unnamed = not (number.name or number.is_time)
         is_own = is_unnamed and (following is None or following.name != name or "/" in name)
         if number.meaning is None and is_own and name_meaning is not None and name_meaning.field in MEASURES:
@@ -139,7 +139,7 @@ def _assign_counts(numbers: Sequence[Number]) -> None:
             name_meaning = meaning(last)
             if name_meaning is None or name_meaning.field not in COUNTS or name_meaning.field in counted:
                 continue
-            measured = meaning(" ".join(lead[:-1])) if len(lead) > 1 else None
+            measured = meaning(" ".join(lead[:-1]))
             is_key = number.before.endswith("=")  # of a structured log: "step_done step=10"
             is_title = number.after.startswith(": ") and bool(
                 counted & LOSSES
@@ -156,19 +156,14 @@ def _assign_counts(numbers: Sequence[Number]) -> None:
     first = numbers[0].name.lower() if numbers else ""
     is_letter = first == "e" and (numbers[0].is_fraction or numbers[0].after.startswith((":", " |", " s")))
     if first == "episode" or is_letter:
-        numbers[0].meaning = numbers[0].meaning or Meaning("epoch")
+        numbers[0].meaning = Meaning("epoch")
         for number in numbers[1:]:
             if number.field == "step" and number.is_amount:
                 number.meaning = None  # the length of the episode
             elif is_letter and number.name.lower() == "s":
                 number.meaning = Meaning("step", 1)  # "e1 s50/1200"
     for number, following in pairwise(numbers):
-        if (
-            number.text.isdecimal()
-            and number.field in MEASURES
-            and following.before == ": "
-            and following.unit != "%"
-        ):  # of each group
+        if number.text.isdecimal() and number.field in MEASURES and following.before == ": ":  # of each group
             following.meaning, following.name, number.meaning = number.meaning, number.name, None
     for index, number in enumerate(numbers):
         follows_count = any(other.is_fraction and not other.name for other in numbers[index + 1 :])
