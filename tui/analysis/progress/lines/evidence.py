@@ -261,6 +261,8 @@ class TrainingEvidence:
         block.newest_step = line_reading.reading.step
         if line_reading.reading.loss is not None:
             self._loss_total = line_reading.reading.total_steps or self._loss_total
+        if not (self._pending_saves or self._pending_plain or block.pending):
+            return [line_reading]  # of all lines of a training but the first: saves a tenth of the time
         plain = (before for kind in self._pending_plain.values() for before in kind)
         accepted = [*self._pending_saves, *plain, *block.pending, line_reading]
         for pending in (self._pending_saves, self._pending_plain, block.pending):
