@@ -211,10 +211,8 @@ def action_commands(
     for action in (action for scope in scopes for action in actions_of(scope)):
         if action.id == "command_palette":
             continue
-        name = (
-            f"{action.label[:1].upper()}{action.label[1:]}"
+        name = f"{action.label[:1].upper()}{action.label[1:]}"
         title = f"{name}{KEYS_SEPARATOR}{key_signs(keys_of(action, keys))}"
-        )
         sentence = action.sentence(read_only=read_only)
         yield SystemCommand(title, sentence, partial(run, action.call))
 
