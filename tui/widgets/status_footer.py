@@ -131,12 +131,12 @@ class KeyHints(Widget):
         hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "labels", {})
         typing_hints = TYPING_HINTS if isinstance(screen.focused, Input) else {}
-        unhinted: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
+        hidden: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
         spare: frozenset[str] = getattr(screen, "LOW_PRIORITY_HINTS", frozenset())
-        unhinted |= getattr(self.app, "refused_actions", frozenset())
+        hidden |= getattr(self.app, "refused_actions", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
-            if owner is screen and action in unhinted:
+            if owner is screen and action in hidden:
                 continue
             if typing_hints and len(binding.key_display or "") == 1:
                 continue  # in an input field, such a key types a character and runs no action

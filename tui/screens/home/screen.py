@@ -525,16 +525,13 @@ class HomeScreen(AppScreen):
 
     def action_next_alarmed(self) -> None:
         """Go to the worst job that needs attention; from such a job, to the next worst, wrapping around."""
-        alarmed_ids = [row.id for row in worst_first(self._jobs.rows)]
-        if alarmed_ids in ([], [self._jobs.cursor_key]):
+        alarmed_ids, cursor_id = [row.id for row in worst_first(self._jobs.rows)], self._jobs.cursor_key
+        if alarmed_ids in ([], [cursor_id]):
             self.notify(f"No {'other ' if alarmed_ids else ''}job needs attention.")
         if alarmed_ids:
-            cursor_id = self._jobs.cursor_key
             next_index = alarmed_ids.index(cursor_id) + 1 if cursor_id in alarmed_ids else 0
             self._jobs.move_to(alarmed_ids[next_index % len(alarmed_ids)])
             self.set_focus(self._jobs)
-        else:
-            self.notify("No job here needs attention.")
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:

@@ -485,7 +485,7 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify("No line to copy.")
         elif len(text.encode("utf-8", "replace")) > MAX_COPY_BYTES:
             noun = counted(len(entries), "line is", "lines are")
-            self.notify(f"{noun} too long for the clipboard; W saves lines to a file.")
+            self.notify(f"{noun} too long for the clipboard: save them to a file instead.")
         else:
             noun = "line" if len(entries) == 1 else counted(len(entries), "line")
             self.post_message(CopyRequested(text, noun, lines=True))
