@@ -105,7 +105,7 @@ def question(step: str) -> Go:
         )
         form = app.screen.snapshot.form if isinstance(app.screen, DeployScreen) else None
         if form is not None and step in {question.id for question in form.questions}:
-            app.screen._feed.show(replace(form, at=step))
+            app.screen._feed.show(replace(form, selected_id=step))
 
     return go
 
