@@ -86,7 +86,10 @@ class Destinations:
         return tuple(sorted(self._networks))
 
     def remote_is_at(self, address: str) -> None:
-        """Record an IP address of the remote; ignore host names, whose owners decide how they resolve."""
+        """Note which private network an IP address of the remote is in.
+
+        Host names do not count: their owners decide how they resolve.
+        """
         with suppress(ValueError):
             kind = THIS_MACHINE if is_loopback(address) else _network_kind(address)
             if _is_private(kind):

@@ -134,7 +134,7 @@ class Follower:
         while not is_over:
             await self._clock.sleep(pause_s)
             began_s = self._clock.monotonic()
-            await self._job_poller.poll_when_due(at_once=self._pages.is_complete)
+            await self._job_poller.poll_when_due(at_once=self._pages.is_log_complete)
             previous_delivery_s = self._last_delivery_s
             async with aclosing(self._read(self._due_reads())) as batches:
                 async for batch in batches:
@@ -155,7 +155,7 @@ class Follower:
     def _is_known_complete(self) -> bool:
         """Return True if the last deep read began after the server had declared the log complete."""
         was_complete = self._last_deep_read is not None and self._last_deep_read.was_complete
-        return self._job_poller.finished_job is not None and was_complete and self._pages.is_complete
+        return self._job_poller.finished_job is not None and was_complete and self._pages.is_log_complete
 
     def _is_drained(self) -> bool:
         """Return True if the wait for late lines is over and lines have stopped arriving."""
@@ -178,7 +178,7 @@ class Follower:
 
     def _must_report_end(self) -> bool:
         """Return True once after the job's end if more lines may arrive: the stream reports the end early."""
-        is_finished = self._job_poller.finished_job is not None and not self._pages.is_complete
+        is_finished = self._job_poller.finished_job is not None and not self._pages.is_log_complete
         must_report = is_finished and not self._has_reported_end
         self._has_reported_end = is_finished
         return must_report
@@ -250,7 +250,7 @@ class Follower:
         until_ms = self._end_ms() if end_ms is None else end_ms
         reader = RangeReader(self._pages, start_ms, until_ms, is_poll=True, skip=self._gaps)
         server_ns, final_ms = self._server_time.lower_ns(), self._final_before_ms()
-        return _Read(reader, self._clock.monotonic(), server_ns, final_ms, self._pages.is_complete)
+        return _Read(reader, self._clock.monotonic(), server_ns, final_ms, self._pages.is_log_complete)
 
     def _edge_read(self, overlap_ms: int = 0) -> _Read:
         self._last_edge_read = self._plan_read(
@@ -266,7 +266,7 @@ class Follower:
 
     def _due_reads(self) -> list[_Read]:
         """Return the reads of this poll, the newest range first."""
-        if self._pages.is_complete or self._deduplicator.size_bytes <= DEEP_POLL_BYTES:
+        if self._pages.is_log_complete or self._deduplicator.size_bytes <= DEEP_POLL_BYTES:
             return [self._plan_read(self._settled_ms)]
         # A poll of a busy log rereads the last two seconds.
         edge = self._edge_read(0 if self._is_quiet else 2 * MS_PER_S)

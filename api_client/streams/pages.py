@@ -96,7 +96,7 @@ class PageSource:
         self._longest_page = 0
         self._invalid_streak = InvalidStreak(clock)
         self.proven_lines = 0
-        self.is_complete = False
+        self.is_log_complete = False
         """True if the last response declared that no line will be added to the log."""
         self._new_undated: list[LogLine] = []
         self._undated_counts: Counter[int] = Counter()
@@ -135,7 +135,7 @@ class PageSource:
                 raise
             self._invalid_streak.note_valid_response()
             lines = _parse_lines(page)
-            self.is_complete = page.get("complete", False)
+            self.is_log_complete = page.get("complete", False)
             self.recorded_gaps |= {LogGap(**gap) for gap in page.get("gaps", ())}
             return lines
 

@@ -78,7 +78,7 @@ class Submission:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the documented result of ``push``: the API's two objects as plain data."""
+        """Return the documented result of ``push``: ``training_project`` and ``training_job``, as dicts."""
         return {
             "training_project": self.training_project.model_dump(mode="json"),
             "training_job": self.training_job.model_dump(mode="json"),

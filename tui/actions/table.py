@@ -194,7 +194,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
             FOOTER,
         ),
         ("previous_node", "left_square_bracket", "previous node", "Show only the previous node.", RARE),
-        ("why", "exclamation_mark", "why", "Explain what is wrong with this job (or click it).", FOOTER),
+        ("why", "exclamation_mark", "why", "Explain the findings of this job (or click one).", FOOTER),
         ("deploy", "d", "deploy", "Deploy this job's checkpoints.", FOOTER | DANGEROUS),
         ("stop_job", "s", "stop", "Stop this job.", FOOTER | DANGEROUS),
         ("recreate_job", "R", "run again", "Run this job again.", FOOTER | DANGEROUS),

@@ -97,7 +97,10 @@ RETRIES: Mapping[Destination, RetryPolicy] = {
 
 
 class AlertNotDelivered(RequestError):
-    """The user's program has failed; the message says why."""
+    """The program that the settings name for alerts has failed; the message says why.
+
+    A RequestError, so that ``retrying`` repeats it like a request.
+    """
 
     retryable = True
 

@@ -101,7 +101,7 @@ class DeploymentVerb:
 _STOPPED = frozenset({"INACTIVE", "DEACTIVATING"})
 PROMOTE = DeploymentVerb(
     "promote",
-    "Make it the production deployment of its model.",
+    "Make a deployment the production deployment of its model.",
     "Promote {} to production?",
     "Requests to production go to it; the deployment before it scales down.",
     "promoted",
@@ -110,7 +110,7 @@ PROMOTE = DeploymentVerb(
 )
 DEACTIVATE = DeploymentVerb(
     "deactivate",
-    "Stop it; it can be activated again.",
+    "Stop a deployment; it can be activated again.",
     "Deactivate {}?",
     "Stops its replicas: requests to it fail until it is activated again.",
     "deactivated",
@@ -119,7 +119,7 @@ DEACTIVATE = DeploymentVerb(
 )
 ACTIVATE = DeploymentVerb(
     "activate",
-    "Start an inactive one again.",
+    "Start an inactive deployment again.",
     "Activate {}?",
     "Starts again. Billed while running.",
     "activated",

@@ -97,7 +97,10 @@ class LogReader:
                     return
 
     async def read_older(self, may_continue: asyncio.Event | None = None) -> None:
-        """Read the lines before the first page, newest first; return early if ``may_continue`` is not set."""
+        """Read the lines older than the newest page, newest first; beyond a limit, the log counts as read.
+
+        Return early if ``may_continue`` is not set.
+        """
         if self._increments is None or self.is_read:
             return
         count_before = self.line_count

@@ -1,7 +1,7 @@
 """Watch a run: read its parts (status, log, metrics …) on request, and combine them in a snapshot.
 
 The job screen reads each part as it changes (``tui.feeds.run``); Home, Compare, guards and summaries poll
-all parts gather_or_cancel, and a command reads them once (``read_run``).
+all parts together, and a command reads them once (``read_run``).
 """
 
 from __future__ import annotations

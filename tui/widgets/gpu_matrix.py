@@ -154,8 +154,8 @@ class NodeList:
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in fact_columns]
         facts_cells = sum(self._fact_widths)
         # A single GPU needs no number: its value is the mean beside the name.
-        has_numbers = self._gpus > 1 and left_cells + self._gpus * _NUMBER_STEP + facts_cells <= width
-        self._cell_step = _NUMBER_STEP if has_numbers else _CELL_STEP
+        shows_values = self._gpus > 1 and left_cells + self._gpus * _NUMBER_STEP + facts_cells <= width
+        self._cell_step = _NUMBER_STEP if shows_values else _CELL_STEP
         min_line_cells = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
         self._left_cells = max(0, min(left_cells, width - min_line_cells))
         line_cells = 2 * _MIN_HISTORY_CELLS if frame.over_time else self._gpus * self._cell_step

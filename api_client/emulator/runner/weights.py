@@ -49,7 +49,7 @@ class FetchRequest:
     mirror: str
     destination: str
     endpoint: str = ""
-    """Object store to use instead of the cloud's."""
+    """URL of an S3-compatible object store; empty for the cloud's own."""
 
 
 class FetchFailed(Exception):

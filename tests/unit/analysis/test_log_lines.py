@@ -497,7 +497,7 @@ def test_huge_lines_are_not_read() -> None:
 
 def test_lines_that_are_all_different_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("evidence", "reader"):
-        monkeypatch.setattr(f"tui.analysis.progress.lines.{module}.MAX_KINDS", 128)
+        monkeypatch.setattr(f"tui.analysis.progress.lines.{module}.MAX_TRACKED", 128)
     reader = Reader(max_shapes=64)
     words = ("".join(letters) for letters in product("abcdefgh", repeat=5))
 

@@ -124,8 +124,8 @@ class Batch:
         texts = _TEXTS[self.verb]
         failed = {job.id for job, _ in failures}
         changed_jobs = [job for job in self.jobs if job.id not in failed]
-        new_ids = listed([sanitize(job.id) for job in new_jobs], MAX_NAMES_SHOWN)
-        lines = [f"{names_of(changed_jobs)}: {texts.done.format(new_ids)}."] if changed_jobs else []
+        new_ids_text = listed([sanitize(job.id) for job in new_jobs], MAX_NAMES_SHOWN)
+        lines = [f"{names_of(changed_jobs)}: {texts.done.format(new_ids_text)}."] if changed_jobs else []
         lines += [f"✗ {name_of(job)}: {sanitize(reason)}" for job, reason in failures[:MAX_FAILURES_SHOWN]]
         unshown_count = len(failures) - MAX_FAILURES_SHOWN
         if unshown_count > 0:

@@ -346,7 +346,7 @@ def _empty_line_range() -> list[int]:
 
 
 def _values_and_curves(shown: Stream, streams: _Streams) -> dict[str, Any]:
-    """Return newest values and curves of the shown stream; other streams supply what it lacks."""
+    """Return newest values and curves: of the shown stream, and what it lacks of other ranks' streams."""
     fields: dict[str, ThinnedPoints] = {}
     metrics: dict[str, ThinnedPoints] = {}
     others = sorted(streams, key=lambda key: (-streams[key].step_readings, key))

@@ -110,7 +110,7 @@ def _after_the_end(run: RunSnapshot, checkpoints: Sequence[CheckpointFacts]) -> 
     if status == JobStatus.COMPLETED and best is not None:
         yield ("checkpoints", "show", best.name, "--job-id", job), "what is in the checkpoint", False
         deploy_command = ("deploy_checkpoints", "--job-id", job, "--checkpoint", best.name)
-        yield deploy_command, "deploy it; a terminal asks for what is missing, such as the GPU", True
+        yield deploy_command, "deploy it; in a terminal, it asks for what is missing, such as the GPU", True
     if status != JobStatus.COMPLETED:
         yield from _resuming(run, checkpoints)
         if status not in _FAILED:

@@ -165,18 +165,18 @@ def _validator(find_problem: Callable[[str], str]) -> Callable[[str], str | bool
 
 
 def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool = True) -> Any:
-    reason = option.disabled_reason
+    disabled_reason = option.disabled_reason
     warning = f"  ▲ {option.warning}" if option.warning else ""
     title = option.label + warning + (f"  {option.hint}" if option.hint else "")
-    if reason and not blocked:
-        title, reason = f"- {title} ({reason})", ""
+    if disabled_reason and not blocked:
+        title, disabled_reason = f"- {title} ({disabled_reason})", ""
     room = terminal_cells() - 6  # questionary's pointer and box take six cells
-    title = clip(title, room - min(cell_width(reason) + 3, room // 2) if reason else room)
-    reason = clip(reason, room - cell_width(title) - 3)  # the reason is in brackets
+    title = clip(title, room - min(cell_width(disabled_reason) + 3, room // 2) if disabled_reason else room)
+    disabled_reason = clip(disabled_reason, room - cell_width(title) - 3)  # it is shown in brackets
     return questionary.Choice(
         title=title,
         value=index,
-        disabled=reason or None,
+        disabled=disabled_reason or None,
         checked=checked and not option.disabled_reason,
     )
 

@@ -119,7 +119,7 @@ def _finite(series: Series) -> Series:
 
 
 def _line_segments(series: Series, start: float, end: float, columns: int) -> list[list[tuple[float, float]]]:
-    """Return the line segments between gaps: of each column, the lowest and the highest point."""
+    """Return a polyline for each stretch without gaps: the lowest and highest value of each column."""
     width = (end - start) / columns
     samples = zip(series.times, series.values, strict=True)
     gaps = {int((time - start) / width) for time, value in samples if math.isnan(value)}

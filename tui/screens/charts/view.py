@@ -13,9 +13,9 @@ from tui.analysis.series import Series
 from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, position_label
 
-TIME_LENGTHS = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
+LENGTHS_S = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
 """Lengths of the visible time range, in seconds, that keys step through; the whole run comes first."""
-STEP_LENGTHS = (10_000.0, 1000.0, 100.0)
+LENGTHS_STEPS = (10_000.0, 1000.0, 100.0)
 """The same on an axis of training steps."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
@@ -52,7 +52,7 @@ class ChartView:
 
 def shorter_lengths(run_length: float, axis: XAxis) -> list[float]:
     """Return the range lengths that are shorter than the whole run, the longest first."""
-    return [length for length in (STEP_LENGTHS if axis == "step" else TIME_LENGTHS) if length < run_length]
+    return [length for length in (LENGTHS_STEPS if axis == "step" else LENGTHS_S) if length < run_length]
 
 
 def next_length(

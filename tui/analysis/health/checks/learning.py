@@ -80,8 +80,8 @@ NOT_LEARNING = Check(
     NoLimits,
     not_learning,
     needs="a learning rate or a gradient norm that is 0, and a loss that moves by less than a hundredth in"
-    " half an hour and 50 lines; in a third of both after finer rates, or other norms. Or a loss above 6 that"
-    " moves as little in the first hour and 100 lines, and is nearly the same for all batches.",
+    " half an hour and 50 lines, or in a third of both if the run printed other values before. Or a loss"
+    " above 6 that moves as little in the first hour and 100 lines, and is nearly the same for all batches.",
     excused="the last half hour of a run, and reinforcement learning, whose losses stay near 0, unless its"
     " gradients are 0.",
     ends="when it or the loss changes",

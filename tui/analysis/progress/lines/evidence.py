@@ -102,8 +102,8 @@ def _exceeds_quotation(pending: list[_PendingLine]) -> bool:
     return len(pending) > 16 or is_slow or (len(complete) > 1 and len({*complete}) == 1)
 
 
-MAX_KINDS = 1024
-"""Maximum kinds of pending readings, and maximum replicas."""
+MAX_TRACKED = 1024
+"""Maximum kinds of pending readings, replicas, and tables that are tracked at a time."""
 
 BLOCK_LINES = 40
 """Maximum lines from a heading, or from the newest value of its block, to the next value."""
@@ -173,7 +173,7 @@ class TrainingEvidence:
     def __init__(self) -> None:
         self.quotations = Quotations()
         self._has_training = False
-        self._rising_kinds: Bounded[tuple[str, ...], bool] = Bounded(MAX_KINDS)
+        self._rising_kinds: Bounded[tuple[str, ...], bool] = Bounded(MAX_TRACKED)
         self._headings = _readings_by_kind()
         self._pending_plain = _readings_by_kind()
         """Readings of lines with measures, by kind, pending until there is evidence of a training."""
@@ -184,7 +184,7 @@ class TrainingEvidence:
         """Totals of short bars that have shown a state before the last."""
         self._loss_total: int | None = None
         """The newest total in a line with a loss. Lone bars with other totals count something else."""
-        self._replicas: Bounded[str, ReplicaBlock] = Bounded(MAX_KINDS, ReplicaBlock)
+        self._replicas: Bounded[str, ReplicaBlock] = Bounded(MAX_TRACKED, ReplicaBlock)
 
     def add(self, form: Form, line_reading: LineReading) -> list[LineReading]:
         """Add a reading. Return the readings accepted now: this one, pending ones, or none."""
@@ -316,7 +316,7 @@ class TrainingEvidence:
 
 
 def _readings_by_kind() -> Bounded[tuple[str, ...], list[LineReading]]:
-    return Bounded(MAX_KINDS, list)
+    return Bounded(MAX_TRACKED, list)
 
 
 def _append_bounded(pending: list[LineReading], line_reading: LineReading) -> None:

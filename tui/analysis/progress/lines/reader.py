@@ -18,7 +18,7 @@ from tui.analysis.logs.excerpt import MAX_CHARACTERS, newest_states, without_dig
 from tui.analysis.progress.lines import saves
 from tui.analysis.progress.lines.custom import ProgressPattern
 from tui.analysis.progress.lines.decide import decide
-from tui.analysis.progress.lines.evidence import MAX_KINDS, TrainingEvidence
+from tui.analysis.progress.lines.evidence import MAX_TRACKED, TrainingEvidence
 from tui.analysis.progress.lines.line import clean, enveloped, split
 from tui.analysis.progress.lines.reading import LineReading, ParsedMetrics
 from tui.analysis.progress.lines.shape import MAX_LAYOUTS, Layout, Shape
@@ -173,7 +173,7 @@ class Reader:
             if reading is not None:
                 save = reading._replace(checkpoint=save.checkpoint)
             return self._evidence.add_save(LineReading(at_ns, replica, save))
-        if layout.table is not None and len(self._tables) < MAX_KINDS:
+        if layout.table is not None and len(self._tables) < MAX_TRACKED:
             self._tables[replica] = layout.table
         if reading is None:
             return []
