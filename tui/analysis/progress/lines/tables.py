@@ -1,4 +1,4 @@
-"""Tables: a line of names, and rows of numbers below it, separated by bars, commas, tabs or wide spaces."""
+"""Tables: a line of names, and rows of numbers below it, separated by bars, commas, semicolons, tabs or wide spaces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tui.analysis.progress.lines.reading import ParsedMetrics
 from tui.analysis.progress.lines.template import COUNTS, MEASURES, Form, Slot, Template, over_epochs
 from tui.analysis.progress.lines.vocabulary import meaning, words_of
 
-_SEPARATOR = re.compile(r"\s*[|,\t]\s*|\s{2,}")
+_SEPARATOR = re.compile(r"\s*[|,;\t]\s*|\s{2,}")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+|/\d+)?(?=$|[ %sm(])|nan|inf", re.IGNORECASE)
 
 
 def separators(line: bytes) -> int:
-    """Return the number of bars, commas and tabs, which the rows of a table share with its header."""
-    return sum(map(line.count, (b"|", b",", b"\t", "│".encode())))
+    """Return the number of bars, commas, semicolons and tabs, which the rows of a table share with its header."""
+    return sum(map(line.count, (b"|", b",", b";", b"\t", "│".encode())))
 
 
 def cells(text: str) -> list[str]:
