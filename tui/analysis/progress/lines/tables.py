@@ -35,7 +35,8 @@ class Table:
         """Parse a row; None for any other line. A bar in the same line counts within the row's epoch."""
         numbers = [match[0] if (match := _NUMBER.match(cell)) else "" for cell in cells(text)]
         counts = next(slot for slot in self.template.slots if slot.field in COUNTS)
-        is_row = len(numbers) >= self.width and numbers[counts.index]
+        # A text before the count names what the row is about: a list of models, not the steps of a run.
+        is_row = len(numbers) >= self.width and all(numbers[: counts.index + 1])
         row = self.template.read(numbers) if is_row else None
         if row is None or bar is None or row.epoch is None or not (bar.step and bar.total_steps):
             return row
