@@ -155,6 +155,13 @@ TOGETHER = {
         [f"[{n}0]\tvalid_0's l2: 6.{n}" for n in range(2, 8)],
         [{"step": n, "loss": None} for n in range(20, 80, 10)],
     ),
+    "a part of an epoch that is whole by its digits": (
+        [f"loss 2.5 epoch {epoch} step {step}/590" for epoch, step in (("0.00", 1), ("0.99", 298), ("1.00", 300))],
+        [
+            {"step": step, "total_steps": 590, "epoch": epoch}
+            for epoch, step in ((0.0, 1), (0.99, 298), (1.0, 300))
+        ],
+    ),
     "a count of samples": (
         [f"[Train Epoch: {n}/20] [12000/50000 images] loss=0.8, lr=0.1" for n in (2, 3)],
         [{"step": None, "epoch": 2.0, "loss": 0.8}, {"step": None, "epoch": 3.0}],

@@ -171,7 +171,8 @@ def _counter_of(texts: Sequence[str], numbers: Sequence[Number], is_bar: bool) -
     if epoch is None:
         return Counter(index, is_bar)
     is_lightning = is_bar and (not epoch.is_fraction or any("•" in text for text in texts))
-    return Counter(index, is_bar, epoch.index < index, is_lightning)
+    # An epoch that is printed with decimals is a part of the run, and the count next to it is the run's, too.
+    return Counter(index, is_bar, epoch.index < index and "." not in epoch.text, is_lightning)
 
 
 def _form(

@@ -1,4 +1,4 @@
-"""Tables: a line of names, and rows of numbers below it, separated by bars, commas, semicolons, tabs or wide spaces."""
+"""Tables: a line of names, and rows of numbers below it, with one of several separators between the cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d+|/\d+)?(?=$|[ %sm(])|nan|inf", 
 
 
 def separators(line: bytes) -> int:
-    """Return the number of bars, commas, semicolons and tabs, which the rows of a table share with its header."""
+    """Return the number of separators, which the rows of a table share with its header."""
     return sum(map(line.count, (b"|", b",", b";", b"\t", "│".encode())))
 
 
