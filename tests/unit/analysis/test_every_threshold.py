@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -58,7 +59,7 @@ def quiet(step: int) -> float:
 
 
 def climbing(step: int) -> float:
-    return quiet(step) + max(0, step - 580) * 0.02
+    return 1.0 + 0.04 * math.sin(step**2) + max(0, step - 580) * 0.02
 
 
 def saving(count: int) -> Look:

@@ -93,7 +93,8 @@ def worsened(
     since = min(holds_since(series, lambda value: value > level, forgiven=newest // 2), series.times[-1])
     after = values_between(series, since) or values[-1:]  # the newest value may be NaN
     # The newest values may fall from a jump, while all values since the onset do not fall yet.
-    is_recovering = _falls(after, best) or (descends and _falls(after[-3 * count :], best, noise_of(before)))
+    newest_spans = (after[-3 * count :], after[-count:]) if descends else ()
+    is_recovering = _falls(after, best) or any(_falls(span, best, noise_of(before)) for span in newest_spans)
     is_excused = is_recovering or len(after) < newest or _recovered_before(values, newest, best, descends)
     if is_excused and not held:
         return None
