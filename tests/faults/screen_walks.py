@@ -160,6 +160,8 @@ async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await pilot.press("n")
     await until(pilot, lambda: "config.py" in text_of(app))
     await pilot.press("enter")
+    # The preview of the file has its words, too; there, a key would narrow the list.
+    await until(pilot, lambda: "Overrides" in text_of(app))
 
 
 JOB_TABS = (
