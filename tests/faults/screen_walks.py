@@ -158,7 +158,7 @@ def why_page(job: TrainingJob) -> WhyPage:
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
     await pilot.press("n")
-    await until(pilot, lambda: "config.py" in text_of(app))
+    await until(pilot, lambda: "config files" in text_of(app))  # once they are found
     await pilot.press("enter")
     # The preview of the file has its words, too; there, a key would narrow the list.
     await until(pilot, lambda: "Overrides" in text_of(app))
