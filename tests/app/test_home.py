@@ -1,3 +1,4 @@
+import asyncio
 import math
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +20,7 @@ from support.dashboard import (
     settle,
     text_of,
 )
+from support.waiting import until
 from support.worlds import JOB_PREVIEWS, JOBS, ONE_O_CLOCK, PROJECTS, StubFleetFeed, fleet, job
 from tui.analysis.connection import Connection, ConnectionState
 from tui.analysis.fleet.snapshot import UNREAD, FleetFold, FleetSnapshot, JobPreview
@@ -387,3 +389,17 @@ def test_reading_the_end_of_a_job_does_not_move_it_among_equals() -> None:
     snapshot = fold.fold(PROJECTS, jobs[1:2], {"two": JobPreview(last_lines=("end",))}, ONE_O_CLOCK)
     assert [row.id for row in snapshot.jobs] == ["one", "two", "three"]
     assert snapshot.jobs[1].preview.last_lines == ("end",)
+
+
+async def test_home_that_a_page_covers_before_it_is_painted_still_reads_its_jobs() -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        for turns in range(0, 40, 5):
+            shown = HomeScreen(partial(StubFleetFeed, fleet()), "acme")
+            app.push_screen(shown)
+            app.push_screen(HelpScreen(()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await app.pop_screen()
+            await until(pilot, lambda shown=shown: shown.snapshot is not None)
+            await app.pop_screen()

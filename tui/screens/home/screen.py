@@ -122,8 +122,9 @@ class HomeScreen(AppScreen):
         self._restore_layout()
         self._show_header()
         self._show_placeholder()
-        # Connecting imports more modules: paint first, which Textual does only once the app is ready.
-        self.app.call_later(self.call_after_refresh, self._start_reading)
+        # Connecting imports more modules: paint first, which Textual does only once the app is ready. With
+        # ``call_after_refresh``, the screen on top would do the call, or lose it when it closes unpainted.
+        self.app.call_later(self._invoke_later, self._start_reading, self)
         self.set_timer(2.0, partial(run_in_background, self, import_screen, "import"))
 
     async def _start_reading(self) -> None:
