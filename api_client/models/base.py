@@ -113,9 +113,9 @@ class FastPath:
 
 @dataclass(frozen=True, eq=False)
 class NullAsEmpty:
-    """Accepts null as an empty list or dict, without leaving pydantic's JSON parser."""
+    """Accepts null as an empty list, dict or model, without leaving pydantic's JSON parser."""
 
-    empty: type[list[Any]] | type[dict[str, Any]]
+    empty: Callable[[], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(

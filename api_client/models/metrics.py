@@ -73,7 +73,7 @@ class NodeMetrics(LargeApiModel):
     """Name and series of a node."""
 
     node_id: str
-    metrics: NodeSeries
+    metrics: Annotated[NodeSeries, NullAsEmpty(NodeSeries)] = Field(default_factory=NodeSeries)
 
 
 class JobMetrics(NodeSeries):

@@ -88,6 +88,21 @@ def test_null_series_are_empty_ones() -> None:
         assert answer.cpu_usage == answer.per_node_metrics == []
 
 
+def test_nodes_without_metrics_leave_the_others_theirs() -> None:
+    cpu = [{"timestamp": "2026-03-01T12:00:00Z", "value": 1}]
+    nodes = [
+        {"node_id": "a", "metrics": None},
+        {"node_id": "b"},
+        {"node_id": "c", "metrics": {"cpu_usage": cpu}},
+    ]
+    answer = decode(json.dumps({"per_node_metrics": nodes}).encode(), METRICS)
+    assert [(node.node_id, len(node.metrics.cpu_usage)) for node in answer.per_node_metrics] == [
+        ("a", 0),
+        ("b", 0),
+        ("c", 1),
+    ]
+
+
 @pytest.mark.parametrize(
     "stamp", ['"2026-03-01T12:00:00Z"', '"2026-03-01T14:00:00+02:00"', '"2026-03-01T12:00:00"', "1772366400"]
 )
