@@ -57,8 +57,8 @@ class ConnectionNotice(WrappedText):
             joined_names = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             first = min(stale, key=lambda resource: resource.since)
             return (
-                f"✗ Stale since {local_time(first.since, TIME_OF_DAY)}: {joined_names}",
-                f" – {first.reason.rstrip('.')}. Showing last known data; retrying automatically.",
+                f"✗ Not updated since {local_time(first.since, TIME_OF_DAY)}: {joined_names}",
+                f" – {first.reason.rstrip('.')}. Retrying automatically.",
             )
         if is_live and connection.clock_ahead_s:
             difference = duration(abs(connection.clock_ahead_s))
