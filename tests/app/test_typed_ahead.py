@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.app import ScreenStackError
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -68,6 +69,18 @@ async def test_action_that_waits_for_its_screen_while_the_app_exits_is_dropped(
             assert not await app._typed_keys.can_act_on(app.screen)
         finally:
             app._screen_stack.extend(screens)
+
+
+async def test_key_that_is_being_handled_while_all_screens_close_is_no_crash() -> None:
+    app = home()
+    async with opened(app, SIZE):
+        screens = list(app._screen_stack)
+        app._screen_stack.clear()
+        with pytest.raises(ScreenStackError) as caught:
+            app.action_help_quit()
+        app._handle_exception(caught.value)
+        app._screen_stack.extend(screens)
+    assert not app.return_code
 
 
 async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:

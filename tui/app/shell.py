@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.text import Text
 from textual import constants, events, on
 from textual._context import active_message_pump
-from textual.app import SystemCommand
+from textual.app import ScreenStackError, SystemCommand
 from textual.binding import BindingType
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
@@ -277,11 +277,12 @@ class BtTuiApp(BaseApp):
         self.call_later(self._handle_exception, error)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Report a crash and exit; ignore widgets that are missing because their screen is being closed."""
+        """Report a crash and exit; ignore a screen or widget that is missing because it is being closed."""
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
-        is_closing = self._is_ending or getattr(active_message_pump.get(None), "_pruning", False)
-        if is_closing and isinstance(error, MountError | NoMatches):
+        is_pruned = getattr(active_message_pump.get(None), "_pruning", False)
+        is_closing = self._is_ending or not self.screen_stack or is_pruned
+        if is_closing and isinstance(error, MountError | NoMatches | ScreenStackError):
             return
         self._return_code = CRASHED
         if self._exception is None:
