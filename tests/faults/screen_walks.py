@@ -153,7 +153,7 @@ def opening(page_of: Callable[[TrainingJob], Page]) -> Go:
 def why_page(job: TrainingJob) -> WhyPage:
     found = HealthFinding(KINDS["errors"], "warning", "errors in the log", since=START)
     run = RunSnapshot(job, START, START, findings=(found,))
-    return WhyPage(run, lambda: None, lambda _at: None)
+    return WhyPage(run, lambda: None, lambda _at, _view: None)
 
 
 async def to_review(app: BtTuiApp, pilot: Pilot[Any]) -> None:
