@@ -203,9 +203,11 @@ async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
     after it has closed).
     """
     await app.continue_with(app.session_with(remote))
-    await pilot.pause()
-    while not (isinstance(app.screen, HomeScreen) and app.screen.snapshot is not None):
+    polls_at_home = 0
+    while polls_at_home < 4:
         assert app._exception is None
+        is_home = isinstance(app.screen, HomeScreen) and app.screen.snapshot is not None
+        polls_at_home = polls_at_home + 1 if is_home else 0
         if len(app.screen_stack) > 2:
             await app.pop_screen()
         await pilot.pause(POLL_EVERY_S)
