@@ -289,8 +289,7 @@ def test_a_dry_run_that_fails_stays_a_dry_run(at_terminal: Start, baseten: Deplo
         asked = "base model?,LoRA rank?,model's name?,GPUs?,token?,environment variables?,from secrets?"
         for words in asked.split(","):
             someone.answers((words, ENTER))
-        someone.sees("no such checkpoint")
-        someone.sees(LAST_QUESTION)
+        someone.sees("no such checkpoint", LAST_QUESTION)
         baseten.trouble = ""
         someone.types(ENTER)
         assert (someone.end(), b"dry_run" in someone.output) == (0, True)
