@@ -219,14 +219,22 @@ def _form(
     )
     is_bare = is_prose or is_setting or not (measures or is_heading or _has_scoped_names(numbers, all))
     is_bare |= measures > 0 and len(numbers) == 1
-    is_exact = has_total or any("_" in number.name for number in counts)
-    min_rises = 1 if is_exact else 2 if (len(metrics) > 1 and not is_prose) or not is_bare else 4
+    is_own_name = any("_" in number.name for number in counts)  # such as "global_step"
+    min_rises = (
+        1 if has_total or is_own_name else 2 if (len(metrics) > 1 and not is_prose) or not is_bare else 4
+    )
+    # Whole numbers next to steps are other counts, as of an agent's actions: measures have decimals.
+    has_measured = (
+        is_own_name
+        or "epoch" in fields
+        or any("." in numbers[index].text.rstrip(".") for index, _ in metrics)
+    )
     # Lines of one kind have the same texts after the count, at least up to the next named number.
     key_end = next((index + 1 for index in sorted({*inner, *dict(metrics)}) if index > first), None)
     return Form(
         has_count=bool(counts),
         has_values=measures > 0
-        or (not is_of_batches and ((len(metrics) > 0 and not is_prose) or len(counts) > 1)),
+        or (not is_of_batches and ((has_measured and not is_prose) or len(counts) > 1)),
         is_bare=is_bare,
         min_rises=min_rises,
         has_results=not is_prose and any(names_evaluation(name) for _, name in metrics),

@@ -19,8 +19,10 @@ _COMPOUND = (
     r"|\d+(?:\.\d+){2,}"
 )
 _SPLIT = re.compile(
-    # not within a word, a path or a call, but "E3" and "e3 s120"
-    r"(?=[\d.+nNiI-])(?:(?<![\w.$@])(?<!\w[-/(])|(?<=(?<![^\s\]])[eE])|(?<=\d [sS]))"
+    # not within a word, a path or a call, but "E3", "e3 s120" and "ep3 step120"
+    r"(?=[\d.+nNiI-])(?:(?<![\w.$@])(?<!\w[-/(])|(?<=\d [sS])"
+    + "".join(rf"|(?<=(?<![^\s\[\]]){count})(?=\d)" for count in ("[eE]", "ep", "epoch", "step", "iter"))
+    + r")"
     rf"((?:{_COMPOUND})(?:Z\b|(?!\w|:\d))"
     rf"|{_DECIMAL}(?:it)?+ ?(?:/|\bof\b) {{0,6}}{_DECIMAL}(?:it\b)?+(?![\w/]|:\d)"
     rf"|{_NUMBER}(?!_|[A-Za-z]*\d)(?!:\d))"

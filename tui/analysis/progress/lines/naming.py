@@ -23,7 +23,7 @@ EDGE = " :：=>([{~'\"→.…\t/*`#≈@"
 """Characters between a name and its number."""
 
 DELIMITER = re.compile(
-    r"[,;|()\[\]{}<>=:\"!?]|[^\s\w\x00-\x7f]|'(?!s )|  | - |\. |>>|\b(?:INFO|DEBUG|WARNING|ERROR)\b"
+    r"[,;|()\[\]{}<>=:\"!?]|[^\s\w\x00-\x7f]|'(?!s )|  | - |--|\. |>>|\b(?:INFO|DEBUG|WARNING|ERROR)\b"
 )
 """Separators of the parts of a line, of which the last before a number is its name."""
 
@@ -50,6 +50,8 @@ class Number:
     is_time: bool
     is_numeral: bool
     """False for a word such as "nan" before another one."""
+    is_in_row: bool
+    """True in a line of a table of names and values: ``| iters | 1000 |``."""
     meaning: Meaning | None = None
     is_of_evaluation: bool = False
     is_counter: bool = False
@@ -66,8 +68,7 @@ class Number:
     @property
     def is_amount(self) -> bool:
         """True for a name in the plural, such as ``iters: 1000``, but not in a table of names and values."""
-        is_row = self.before.lstrip().startswith("|")
-        return not (self.is_fraction or is_row) and self.name.lower().endswith("s")
+        return not (self.is_fraction or self.is_in_row) and self.name.lower().endswith("s")
 
 
 def named_numbers(texts: Sequence[str], values: Sequence[str]) -> list[Number]:
@@ -104,6 +105,7 @@ def _number(texts: Sequence[str], values: Sequence[str], index: int, *, is_row: 
         is_fraction=number_and_total(value)[1] is not None,
         is_time=":" in value or after.strip() in ("d", "h", "m"),
         is_numeral=not (value.isalpha() and after.lstrip()[:1].isalpha()),
+        is_in_row=is_row,
     )
 
 
@@ -154,7 +156,8 @@ def _assign_counts(numbers: Sequence[Number]) -> None:
             if measured is not None and following is not None and not following.before.strip(" :=|()s"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
     first = numbers[0].name.lower() if numbers else ""
-    is_letter = first == "e" and (numbers[0].is_fraction or numbers[0].after.startswith((":", " |", " s")))
+    is_complete = bool(numbers) and numbers[0].after.startswith((":", "]", " |", " s"))
+    is_letter = first == "e" and (is_complete or numbers[0].is_fraction)
     if first == "episode" or is_letter:
         numbers[0].meaning = Meaning("epoch")
         for number in numbers[1:]:
@@ -173,11 +176,14 @@ def _assign_counts(numbers: Sequence[Number]) -> None:
 
 
 def _assign_loss(numbers: Sequence[Number]) -> None:
-    """Assign the training's loss to the only loss next to a count, whatever its name: ``CTC loss: 1.2``."""
+    """Assign a meaning to the training's or evaluation's only loss next to a count: ``CTC loss: 1.2``."""
     fields = fields_of(numbers)
     losses = [number for number in numbers if not number.field and names_loss(number.name)]
-    if len(losses) == 1 and fields & COUNTS and not fields & LOSSES:
-        losses[0].meaning = Meaning("eval_loss" if names_evaluation(losses[0].name) else "loss")
+    if fields & COUNTS and not fields & LOSSES:
+        for field, is_evaluation in (("loss", False), ("eval_loss", True)):
+            named = [number for number in losses if names_evaluation(number.name) == is_evaluation]
+            if len(named) == 1:
+                named[0].meaning = Meaning(field)
 
 
 def separate_evaluation(numbers: Sequence[Number], evaluates: bool) -> None:

@@ -143,7 +143,8 @@ def _meaning(words: list[str], unit: str) -> Meaning | None:
     field = match.lastgroup
     if not EVALUATION.isdisjoint(words):
         return Meaning("eval_loss", len(words)) if field == "loss" else None
-    return Meaning(field, len(words), scale if field == "learning_rate" else 1.0)
+    is_term = field == "loss" and "loss" not in core  # "train loss 3.1 (ce 2.9)"
+    return Meaning(field, len(words) + 10 * is_term, scale if field == "learning_rate" else 1.0)
 
 
 def _throughput(words: list[str], unit: str) -> Meaning | None:
