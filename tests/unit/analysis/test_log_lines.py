@@ -121,6 +121,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
         (["epoch 1: loss = (1.5)^2 = 2.25", "epoch 2: loss = (1.2)^2 = 1.44"], []),
         (["max_steps: 900", "epoch: 3", "loss: 1.9"], []),
         (["loss: 0.5", CLEAR, "loss: 0.5"], [1.0]),
+        (["train_loss: 0.5", CLEAR, "train_loss: 0.5"], [0.5, 1.0, 0.5]),
         (["epoch,step,train_loss,lr", "1,500,0.91,0.1", "1,600,0.90,0.1"], [0.91, 0.9]),
         (["iter;train_loss;val_loss;lr;sec", "500;0.91;0.9;0.1;12.5", "600;0.90;0.9;0.1;12.6"], [0.91, 0.9]),
         (["| Model | Batch | tok/s |", "|---|---|---|", "| 8B | 1 | 89.1 |", "| 8B | 32 | 2147.7 |"], []),
@@ -133,7 +134,7 @@ def test_lines_that_look_like_progress_are_not_believed(dress: str) -> None:
     ],
     ids=["once", "rising", "falling", "one count in two forms", "before a training", "prose", "prose in a training", "prose twice", "repeated prose",
          "a heading with a total", "headings that rise", "headings of other words", "a drawn bar", "signs beside three measures", "steps that rise unevenly, but always", "steps that rise and fall", "headings without values", "whole numbers", "other words", "a table in Markdown",
-         "samples", "the number next to the values", "a calculation", "a configuration", "a value alone", "csv", "csv with semicolons", "a table of models", "a table",
+         "samples", "the number next to the values", "a calculation", "a configuration", "a value alone", "the training's value alone", "csv", "csv with semicolons", "a table of models", "a table",
          "a number without a name", "an object", "an object that counts nothing", "an object with one value",
          "an object with a loss and an epoch"],
 )  # fmt: skip

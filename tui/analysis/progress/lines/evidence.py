@@ -19,7 +19,7 @@ from api_client.models.logs import NS_PER_S
 from tui.analysis.bounded import Bounded
 from tui.analysis.progress.lines.reading import LineReading, ParsedMetrics
 from tui.analysis.progress.lines.template import MEASURES, Form
-from tui.analysis.progress.lines.vocabulary import ENVIRONMENT_STEPS, meaning
+from tui.analysis.progress.lines.vocabulary import ENVIRONMENT_STEPS, TRAINING, meaning, words_of
 
 
 class _PendingLine(NamedTuple):
@@ -306,7 +306,8 @@ class TrainingEvidence:
             return accepted
         is_rate = not form.is_bare and (reading.tokens_per_s is not None or reading.samples_per_s is not None)
         has_more = self._has_training and reading.loss is not None and len(reading.metrics) > 1
-        is_single = measures == 1 and reading.eval_loss is None and not (is_rate or has_more)
+        is_scoped = bool(reading.loss_name) and not TRAINING.isdisjoint(words_of(reading.loss_name))
+        is_single = measures == 1 and reading.eval_loss is None and not (is_rate or has_more or is_scoped)
         if is_single or not (measures or is_total):
             return []
         if measures and self._has_training:
