@@ -83,6 +83,17 @@ async def test_key_that_is_being_handled_while_all_screens_close_is_no_crash() -
     assert not app.return_code
 
 
+async def test_key_of_a_closed_screen_does_not_close_the_first_screen() -> None:
+    app = home()
+    async with opened(app, SIZE) as pilot:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        help_screen = app.screen
+        await app.pop_screen()
+        await app.run_action("app.pop_screen", help_screen)  # the key "q" of the help
+        assert isinstance(app.screen, HomeScreen)
+
+
 async def test_paste_goes_into_the_field_that_a_key_before_it_opens() -> None:
     app = home()
     async with opened(app, SIZE) as pilot:

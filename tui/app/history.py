@@ -126,7 +126,7 @@ class Navigation(Service):
         if page is None:
             self._app.notify(f"{no_page_text}{self._app.key_for('screen.back')} leaves a screen.")
         elif any(self._page_by_screen.get(screen) == page for screen in self._app.screen_stack):
-            while self._page_by_screen.get(self._app.screen) != page:
+            while len(self._app.screen_stack) > 2 and self._page_by_screen.get(self._app.screen) != page:
                 await self._app.pop_screen()
         else:
             self.open(page)

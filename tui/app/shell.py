@@ -21,6 +21,7 @@ from rich.text import Text
 from textual import constants, events, on
 from textual._context import active_message_pump
 from textual.app import ScreenStackError, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
@@ -233,6 +234,10 @@ class BtTuiApp(BaseApp):
             await self.switch_screen(first_screen)
             if previous is not None:
                 await previous.aclose()
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen on top, but never the first: a key may arrive after its screen was closed."""
+        return super().pop_screen() if len(self.screen_stack) > 2 else AwaitComplete()
 
     # Start and end
 

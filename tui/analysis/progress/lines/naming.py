@@ -153,7 +153,7 @@ def _assign_counts(numbers: Sequence[Number]) -> None:
                 continue
             number.meaning = name_meaning
             counted.add(name_meaning.field)
-            if measured is not None and following is not None and not following.before.strip(" :=|()s"):
+            if measured is not None and following is not None and not following.before.strip(" :=|()is"):
                 following.meaning = measured  # "validation loss at step 100: 2.1"
     first = numbers[0].name.lower() if numbers else ""
     is_complete = bool(numbers) and numbers[0].after.startswith((":", "]", " |", " s"))
