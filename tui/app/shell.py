@@ -58,7 +58,7 @@ from tui.app.typed_keys import TypedKeys
 from tui.readers.session import Session
 from tui.screens import messages
 from tui.screens.base import AppMessage, AppScreen, OpenPage, PageServices
-from tui.screens.home.screen import HomePage
+from tui.screens.home.screen import HomePage, HomeScreen
 from tui.screens.job.page import JobPage, job_by_id
 from tui.settings import config_path
 from tui.settings.model import Loaded
@@ -236,8 +236,9 @@ class BtTuiApp(BaseApp):
                 await previous.aclose()
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen on top, but never the first: a key may arrive after its screen was closed."""
-        return super().pop_screen() if len(self.screen_stack) > 2 else AwaitComplete()
+        """Close the screen on top, but never Home: a key may arrive after its screen was closed."""
+        is_first = isinstance(self.screen, HomeScreen) and len(self.screen_stack) == 2
+        return AwaitComplete() if is_first else super().pop_screen()
 
     # Start and end
 
