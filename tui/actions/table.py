@@ -1,8 +1,8 @@
 """All actions of the dashboard, by scope, in the order in which help and documentation show them.
 
 Footer, help screen, command palette and docs/keys.md read this table, so they cannot disagree. An action is
-carried out by the method ``action_<id>`` of the screen, pane or app that has its scope, unless ``DOES`` names
-another implementation.
+carried out by the method ``action_<id>`` of the screen, pane or app that has its scope, unless
+``IMPLEMENTATIONS`` has an entry for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCOPE_TITLES = {scope: scope.capitalize() for scope in Scope} | {
     Scope.STATUS: "Metrics, Checkpoints, Details",
     Scope.SCREEN: "Every screen",
 }
-"""Headings in help and docs/keys.md."""
+"""Headings of the scopes in the help screen and in docs/keys.md."""
 
 JOB_TABS: dict[str, tuple[Scope, ...]] = {
     "live": (Scope.LOGS, Scope.CHARTS),
@@ -49,7 +49,7 @@ JOB_TABS: dict[str, tuple[Scope, ...]] = {
     "checkpoints": (Scope.CHECKPOINTS, Scope.STATUS),
     "details": (Scope.STATUS,),
 }
-"""The tabs of the job screen, and the scopes active on each besides ``Scope.JOB``."""
+"""The tabs of the job screen, with the scopes that are active on each tab besides ``Scope.JOB``."""
 
 READ_ONLY_NOTE = "Off: read-only."
 """Appended to the help of a dangerous action in a read-only dashboard."""
@@ -65,19 +65,19 @@ class ActionFlag(Flag):
     FIELD = auto()
     """The action opens an input field; all keys typed after the action's key go to the field."""
     RARE = auto()
-    """Help lists the action last, because few users need it, or because its counterpart comes earlier."""
+    """Help lists the action under "Less common": few users need it, or it reverses another action."""
 
 
-PLAIN = ActionFlag(0)
+NO_FLAGS = ActionFlag(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something the user can do.
+    """Something the user can do by a key, in the palette, or by a click in the help.
 
     ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the palette;
-    ``help`` is one short sentence. ``does`` is the action's implementation in ``DOES``; empty if a method
-    ``action_<id>`` carries out the action.
+    ``help`` is one short sentence. ``implementation`` is the action's entry in ``IMPLEMENTATIONS``; empty if
+    there is none, because a method ``action_<id>`` carries out the action.
     """
 
     scope: Scope
@@ -85,12 +85,12 @@ class Action:
     keys: str
     label: str
     help: str
-    flags: ActionFlag = PLAIN
-    does: str = ""
+    flags: ActionFlag = NO_FLAGS
+    implementation: str = ""
 
     @property
     def call(self) -> str:
-        """Textual's name of the action, for ``run_action`` from the palette and the help."""
+        """The argument for Textual's ``run_action`` that runs the action, such as ``screen.stop_job``."""
         return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.id}"
 
     def sentence(self, *, read_only: bool) -> str:
@@ -114,10 +114,10 @@ CHART_CALLS = {
     "pan_back": "pan(-0.5)",
     "pan_forward": "pan(0.5)",
 }
-"""Method calls of chart actions: ``move_cursor`` moves by columns, ``pan`` by fractions of the time range."""
+"""Implementations of chart actions: ``move_cursor`` takes columns, ``pan`` a fraction of the time range."""
 
 ActionRow = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
-"""``id``, ``keys``, ``label``, ``help`` and ``flags`` of an ``Action``."""
+"""An ``Action`` without its scope: ``id``, ``keys``, ``label``, ``help`` and, if any, ``flags``."""
 
 ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     Scope.HOME: (
@@ -450,7 +450,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     ),
 }
 
-DOES = {
+IMPLEMENTATIONS = {
     Scope.HOME: {
         "new_job": "submit.SubmitPage",
         "stop_job": "change_jobs('stop')",
@@ -520,11 +520,12 @@ DOES = {
 """Implementations of actions that have no method of their own.
 
 ``module.Class`` is a class in ``tui.screens``: a page to open or, if it has fields, a message about the
-screen's job to post. Anything else is a call of the screen's ``action_`` method of that name.
+screen's job to post. Anything else is a call such as ``change_jobs('stop')``: the screen's method with this
+name after ``action_``.
 """
 
 ACTIONS = tuple(
-    replace(Action(scope, *row), does=DOES.get(scope, {}).get(row[0], ""))
+    replace(Action(scope, *row), implementation=IMPLEMENTATIONS.get(scope, {}).get(row[0], ""))
     for scope, rows in ROWS.items()
     for row in rows
 )
@@ -537,5 +538,8 @@ def actions_of(*scopes: Scope) -> tuple[Action, ...]:
 
 @cache
 def actions_named(action_id: str, *scopes: Scope) -> tuple[Action, ...]:
-    """Return the actions of this id; cached, because Textual asks for all keys at each change of focus."""
+    """Return the actions of these scopes that have this id.
+
+    Cached, because Textual checks the actions of all bindings whenever the focus changes.
+    """
     return tuple(action for action in actions_of(*scopes) if action.id == action_id)

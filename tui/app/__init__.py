@@ -1,4 +1,4 @@
-"""The dashboard app: it owns the session, shows screens, and carries out their requests.
+"""The dashboard app, which owns the session, shows screens, and carries out the requests of screens.
 
 ``shell`` is the app itself, which owns the services in the other modules: saved files, alerts, navigation,
 tips, remotes, teams, changes of jobs.
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from api_client.remotes import Remote
-from tui.app.shell import CRASHED, BtTuiApp
-from tui.app.terminal import crash_notice, drawn_on_stdout, watched_threads
+from tui.app.shell import CRASH_EXIT_STATUS, BtTuiApp
+from tui.app.terminal import crash_notice, drawing_on_stdout, reporting_thread_errors
 from tui.settings.model import Loaded
 from tui.settings.remembered import Memory, memory_path
 from tui.system.garbage import cache_styles_without_widgets, collect_only_when_idle, disable_line_caches
@@ -59,7 +59,7 @@ def run_dashboard(
     choice: WelcomeChoice | None = None
     failure: BaseException | None = None
     try:
-        with drawn_on_stdout(), watched_threads(app.crash):
+        with drawing_on_stdout(), reporting_thread_errors(app.crash):
             choice = app.run()
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -69,12 +69,12 @@ def run_dashboard(
         app.restore_terminal()  # a second signal may have interrupted Textual while it restored the terminal
         # Remove the folder only now: before, threads of running downloads would create it again.
         app.outbox.close()
-    if failure is None and app.ended_unrequested:
+    if failure is None and app.ended_without_request:
         # the app's main task was canceled; Textual suppresses this error
         failure = asyncio.CancelledError()
     if failure is not None and not app.return_code:
         sys.stderr.write(f"{crash_notice(failure)}\n")
-        raise SystemExit(CRASHED)
+        raise SystemExit(CRASH_EXIT_STATUS)
     if app.return_code:  # the app has printed a crash report, or its terminal is gone
         raise SystemExit(app.return_code)
     app.shutdown.finish()

@@ -11,7 +11,7 @@ from textual.reactive import var
 from tui.actions.table import Scope
 from tui.analysis.fleet.capacity import CapacityView, queued_gpu_count
 from tui.feeds.capacity import CapacityFeed
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices
 from tui.screens.job.page import JobPage
 from tui.screens.messages import ExportRequested
 from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capacity_table, queue_table
@@ -31,7 +31,7 @@ MESSAGES = {
 
 
 class CapacityScreen(AppScreen):
-    """The GPU capacity of a remote; ``feed_with`` creates the feed that polls it."""
+    """The GPU capacity of a remote; ``make_feed`` creates the feed that polls it."""
 
     CSS_PATH = "capacity.tcss"
     AUTO_FOCUS = "#jobs"
@@ -42,8 +42,8 @@ class CapacityScreen(AppScreen):
     all_types: var[bool] = var(True, init=False)
     """True to list jobs of all GPU types; False for jobs of the GPU type under the cursor."""
 
-    def __init__(self, remote_name: str, feed_with: MakeFeed) -> None:
-        super().__init__(feed_with)
+    def __init__(self, remote_name: str, make_feed: FeedFactory) -> None:
+        super().__init__(make_feed)
         self._remote_name = remote_name
         gpu_columns = select_columns(GPU_COLUMNS, "gpu team bar use free on_demand spot baseline waits")
         job_columns = select_columns(QUEUE_COLUMNS, "status gpus type name age priority spot project user")
@@ -62,7 +62,10 @@ class CapacityScreen(AppScreen):
         self.run_feed("capacity feed")
 
     def watch_snapshot(self) -> None:
-        """Distinguish loading, empty, forbidden, unsupported and failed; keep old data, marked as stale."""
+        """Show the GPUs; while loading, without limits or access, or after an error, a text.
+
+        After an error, GPUs from an earlier snapshot stay, with a notice that they are stale.
+        """
         view = self.snapshot
         refresh_key = self.key_for("screen.refresh")
         self._show_header()

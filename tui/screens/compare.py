@@ -31,8 +31,8 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed, job_before
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
-from tui.screens.charts.builder import METRIC, MIN_RELATIVE_RANGE, ChartData
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices
+from tui.screens.charts.builder import METRIC_ID_PREFIX, MIN_RELATIVE_RANGE, ChartData
 from tui.screens.charts.controls import ChartControls
 from tui.screens.charts.time_row import TimeRow, TimeRowContent
 from tui.screens.charts.view import ChartView
@@ -94,7 +94,9 @@ class ComparedCharts:
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
             finish = partial(self._with_curves, measure) if is_metric else None
-            charts.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
+            charts.append(
+                ChartData(METRIC_ID_PREFIX + measure if is_metric else measure, lines, spec, unit, finish)
+            )
         return charts
 
     def _with_curves(self, measure: str, chart: ChartData) -> ChartData:
@@ -113,7 +115,7 @@ LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
 
 
 class CompareRunsScreen(ChartControls, AppScreen):
-    """Comparison of several runs; ``feed_with`` creates the feed that reads them."""
+    """Comparison of several runs; ``make_feed`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "RowTable"
@@ -130,8 +132,8 @@ class CompareRunsScreen(ChartControls, AppScreen):
     """Index in ``runs`` of the run that all other runs are compared with."""
     differing_only: var[bool] = var(False, init=False)
 
-    def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
-        super().__init__(feed_with)
+    def __init__(self, jobs: Sequence[TrainingJob], make_feed: FeedFactory) -> None:
+        super().__init__(make_feed)
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
         self._charts = ComparedCharts(self.runs, self.axis)
 
@@ -228,7 +230,10 @@ class CompareRunsScreen(ChartControls, AppScreen):
         self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
     def _show_problems(self) -> None:
-        """List runs that are gone, failed or log no progress; all other runs are compared anyway."""
+        """List runs that no longer exist, cannot be read completely, or log no progress.
+
+        All other runs are compared anyway.
+        """
         problems, retry_key = [], self.key_for("screen.refresh")
         for run, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
             if run.state == "gone":

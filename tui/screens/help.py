@@ -16,7 +16,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.actions.keymap import key_signs, keys_of
+from tui.actions.keymap import key_labels, keys_of
 from tui.actions.table import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.screens.filter_field import FilterField
@@ -102,7 +102,7 @@ class HelpScreen(ModalScreen[None]):
         )
 
     def _row(self, action: Action) -> Row:
-        keys = key_signs(keys_of(action, self._changes))
+        keys = key_labels(keys_of(action, self._changes))
         return keys, action.sentence(read_only=self._read_only), action.call
 
     def _table(self, rows: Sequence[Row]) -> Table:

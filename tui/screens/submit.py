@@ -23,7 +23,7 @@ from api_client.submission.payload import Overrides
 from tui.actions.table import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.forms.submission import FIELDS, overrides_of, summary
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.highlighting import text_lines
 from tui.screens.job.page import JobPage
@@ -154,8 +154,8 @@ class SubmitScreen(Recolored, AppScreen):
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
-    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_name: str) -> None:
+        super().__init__(make_feed)
         self._remote_name = remote_name
         self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
         self._choices.headings_of = _choice_headings

@@ -21,7 +21,7 @@ from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.base import AppScreen, FeedFactory, Page, PageServices
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested, resume_obstacle
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
@@ -49,7 +49,7 @@ ShowLog = Callable[[datetime, WhyView], object]
 
 
 class WhyScreen(AppScreen):
-    """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that explains them."""
+    """Explains the problems of a job, one at a time; ``make_feed`` creates the feed that explains them."""
 
     CSS_PATH = "why.tcss"
     AUTO_FOCUS = "#evidence"
@@ -63,10 +63,10 @@ class WhyScreen(AppScreen):
     def __init__(
         self,
         latest_run: Callable[[], RunSnapshot],
-        feed_with: MakeFeed,
+        make_feed: FeedFactory,
         show_log: ShowLog,
     ) -> None:
-        super().__init__(feed_with)
+        super().__init__(make_feed)
         self._latest_run = latest_run
         self._show_log = show_log
         self.job = latest_run().job

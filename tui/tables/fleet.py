@@ -132,7 +132,7 @@ def _unless_reading(row: JobRow, spans: list[Span]) -> list[Span]:
 
 
 def _state_and_mark(row: JobRow) -> list[Span]:
-    """Return the sign of the job's state, and one for a marked, stopping or bookmarked job, in this order."""
+    """Return two signs: the job's state, and whether it is marked, else stopping, else bookmarked."""
     mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
     mark = ("■", "caution") if row.stopping and not row.marked else mark
     return [(row.sign, "muted" if row.tone == "good" else row.tone), mark]
@@ -143,7 +143,7 @@ def _name(row: JobRow) -> list[Span]:
 
 
 _NAME_TONES = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plain", Need.ENDED: "muted"}
-"""The tone of a job's name."""
+"""Tones of job names, by how much the jobs need the user."""
 
 
 def _note(row: JobRow) -> list[Span]:

@@ -1,4 +1,4 @@
-"""Charts as data: what a chart draws, and the same samples for export."""
+"""Charts as data: their samples and drawing options, for the screen and for export."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cached_by(
 ) -> Callable[[Callable[[Subject], Result]], Callable[[Subject], Result]]:
     """Return a decorator that caches the last result while ``depends_on(argument)`` stays equal.
 
-    For slow functions that are called with every snapshot, about once a second.
+    Meant for slow functions that are called with every snapshot, about once a second.
     """
 
     def decorate(function: Callable[[Subject], Result]) -> Callable[[Subject], Result]:
@@ -79,7 +79,7 @@ class ChartData:
         return tuple(series.name for series in self.series)
 
 
-METRIC = "metric/"
+METRIC_ID_PREFIX = "metric/"
 """Prefix of the chart ids of a trainer's metrics; the metric's name follows."""
 
 
@@ -142,7 +142,10 @@ MIN_RELATIVE_RANGE = 0.25
 """Minimum span of a value axis relative to the values; not for losses, whose small changes matter."""
 
 _STEPS_PER_RANGE = 120
-"""Steps per length of a time range that follows the newest samples; each step redraws all charts."""
+"""A time range that follows the newest samples moves by at most a 120th of its length at a time.
+
+Smaller moves would redraw all charts too often.
+"""
 
 _EVENT_SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -172,9 +175,9 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     if spec.x_axis == "relative" and view.window.end is not None:
         spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
     curves = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
-    metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
+    metrics = [chart for chart in curves if chart.id.startswith(METRIC_ID_PREFIX)]
     curves = curves[: len(curves) - len(metrics)]
-    machines = [_with_band(chart, view) for chart in _machine_charts(run, spec, view.node)]
+    machines = [_with_band(chart, view) for chart in _hardware_charts(run, spec, view.node)]
     charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
     front_positions = _front_positions(run.progress, view)
     charts = [replace(chart, stays_in_front=chart.id in front_positions) for chart in charts]
@@ -233,9 +236,9 @@ def _progress_charts(
     ]
     front_positions = _front_positions(progress, view)
     for name in grouped(progress.metrics):
-        if view.every_metric or METRIC + name in front_positions:
+        if view.every_metric or METRIC_ID_PREFIX + name in front_positions:
             title = sanitize(name)
-            curves.append((METRIC + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
+            curves.append((METRIC_ID_PREFIX + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
     finish = partial(_with_step_axis, progress=progress, whole=run.log_read) if is_by_step else None
     return [
         ChartData(
@@ -283,7 +286,7 @@ def _with_step_axis(chart: ChartData, *, progress: ProgressSnapshot, whole: bool
     return replace(chart, series=lines)
 
 
-def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
+def _hardware_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
     """Return the charts of the nodes' hardware metrics: GPUs, CPU, memory, disk."""
     nodes = run.metrics.nodes if run.metrics else ()
     spec = replace(spec, y_min=0.0)
@@ -344,18 +347,24 @@ def _gpu_series(
 def _front_positions(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
     """Map chart ids to positions for the charts in front: the reward, else the loss, then pinned charts."""
     headlines = headline_metrics(progress.metrics) if progress is not None else []
-    lead, *other_headlines = [METRIC + name for name in headlines] or ["loss"]
+    lead, *other_headlines = [METRIC_ID_PREFIX + name for name in headlines] or ["loss"]
     chart_ids = (lead, *view.pins, *other_headlines)
     return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(chart_ids))}
 
 
 def _with_band(chart: ChartData, view: ChartView) -> ChartData:
-    """Draw several nodes or GPUs as a band, unless the user chose lines: lines would cover each other."""
+    """Return the chart with several nodes or GPUs drawn as a band, unless the user chose lines.
+
+    Many lines would cover each other.
+    """
     return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
 
 
 def _stepped_end(end: float, length: float) -> float:
-    """Round up the end of a time range to a step, a power of two: it rarely changes with the length."""
+    """Round up the end of a time range of this length (seconds) to a multiple of a step.
+
+    The step is a power of two, so that it rarely changes while the range grows.
+    """
     step = 2.0 ** floor(log2(max(length, 1.0) / _STEPS_PER_RANGE))
     return ceil(end / step) * step
 
@@ -367,7 +376,7 @@ def _mark_sources(run: RunSnapshot) -> tuple[object, ...]:
 
 @cached_by(_mark_sources)
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
-    """Return the marks of events and of the beginnings of problems; text from the server is sanitized."""
+    """Return marks where events happened and where problems began; their texts are sanitized."""
     marks = [
         Mark(event.at_s, *_EVENT_SIGNS[event.kind], sanitize(event.text))
         for event in run.events

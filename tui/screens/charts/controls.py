@@ -15,7 +15,7 @@ from tui.screens.filter_field import FilterField
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window, XAxis
 
-WHOLE_RANGE = "The whole run is shown."
+WHOLE_RANGE_TEXT = "The whole run is shown."
 
 
 class ChartControls(MessagePump):
@@ -102,7 +102,7 @@ class ChartControls(MessagePump):
         if full_range is not None:
             window = next_length(self.view, step, full_range, self.range_axis)
             if window == self.view.window:
-                self.app.notify("There is no shorter range." if step > 0 else WHOLE_RANGE)
+                self.app.notify("There is no shorter range." if step > 0 else WHOLE_RANGE_TEXT)
             self.show_window(window)
 
     def action_pan(self, fraction: float) -> None:

@@ -17,7 +17,7 @@ from tui.widgets.tones import tone_styles
 
 GAP = "  "
 MARK_TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
-"""Tone in which a mark is drawn, by the mark's tone; if marks share a cell, the last of these is drawn."""
+"""Tone of a mark in this row, by its tone in charts. The last entry wins if marks share a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class TimeRow(Widget):
     _painted: Text | None = None
 
     def watch_content(self) -> None:
-        """Repaint only if the text changed: a live run grows every second, but its end rarely by a cell."""
+        """Repaint only if the text changed: a live run always grows, but rarely by a cell of the map."""
         if self._row_text() != self._painted:
             self.refresh()
 
     def _range_lengths(self) -> tuple[Text, list[tuple[int, int, Window]]]:
-        """Return the text of the range lengths; also the half-open range of cells, and the window, of each.
+        """Return the text with the lengths to choose from; for each, its first cell, end cell, and window.
 
         Without space for all lengths, return only the chosen length.
         """

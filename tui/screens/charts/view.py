@@ -16,7 +16,7 @@ from tui.widgets.charts.ticks import Window, XAxis, position_label
 LENGTHS_S = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
 """Lengths of the visible time range, in seconds, that keys step through; the whole run comes first."""
 LENGTHS_STEPS = (10_000.0, 1000.0, 100.0)
-"""The same on an axis of training steps."""
+"""Lengths of the visible range on an axis of training steps, in steps, that keys step through."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
 """Kinds of x axis, in the order in which the key steps through them."""
@@ -77,7 +77,7 @@ def next_length(
 def with_cursor_moved(
     view: ChartView, moved_cells: float, chart_cells: int, full_range: tuple[float, float]
 ) -> ChartView:
-    """Return the view with the cursor moved by ``moved_cells``, and visible."""
+    """Return the view with the cursor moved by this many cells; the range moves if it lacks the cursor."""
     start, end = view.window.bounds(*full_range)
     cell_length = (end - start) / max(1, chart_cells)
     if view.cursor is None or not start <= view.cursor <= end:
@@ -113,7 +113,10 @@ def _length_text(seconds: float) -> str:
 
 
 class StepTimeMap:
-    """Converts between time and step; after a restart it keeps the highest step reached so far."""
+    """Converts between time (epoch seconds) and step.
+
+    After a restart, a run repeats steps: until it passes the highest step so far, this step is used.
+    """
 
     def __init__(self, steps: Series) -> None:
         self._times = steps.times

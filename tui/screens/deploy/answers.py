@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option as ListOption
 
 from tui.forms.deployment import CHANGE
 from tui.forms.question import Answer, Option, Question
-from tui.screens.base import key_on
+from tui.screens.base import key_for_widget
 from tui.screens.dialogs import ChoiceList
 
 TITLE_CELLS = 12
@@ -117,7 +117,7 @@ class QuestionPane(Vertical):
             yield Static("Choose above or type one:", classes="hint")
         yield self._field
         if isinstance(self._field, TextArea):
-            key = key_on(self, "deploy.next")
+            key = key_for_widget(self, "deploy.next")
             yield Static(f"One {self.question.remark} per line; {key} continues", classes="hint")
 
     @property

@@ -36,7 +36,7 @@ from tui.forms.deployment import (
     Review,
     answer_text,
 )
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices, key_on
+from tui.screens.base import AppScreen, FeedFactory, Page, PageServices, key_for_widget
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.highlighting import text_lines
@@ -110,7 +110,7 @@ class DeploymentPane(Vertical):
             head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
         if snapshot.calls is not None:
             self.text_to_copy = snapshot.calls.curl
-            heading = f"Call the model ({key_on(self, 'deploy.copy')} copies the command):\n\n"
+            heading = f"Call the model ({key_for_widget(self, 'deploy.copy')} copies the command):\n\n"
             text.append(
                 "On Baseten, you would call:\n\n" if snapshot.serves_nothing else heading, tones["strong"]
             )
@@ -122,7 +122,7 @@ class DeploymentPane(Vertical):
         self.query_one("#follow-text").display = bool(text)
 
     def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append all stages with the current stage marked, or the name of a status that is no stage."""
+        """Append all stages to ``head``, the current one marked; for a status that is no stage, its name."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:
@@ -144,8 +144,8 @@ WAITING_TEXTS = {"loading": "Loading jobs, checkpoints and instance types…", "
 """Texts shown in place of the form, by stage."""
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
 """File names by format of the config, which select the syntax highlighting."""
-QUESTION = "question"
-"""Key of style metadata: the id of the question that is clicked in the list of questions."""
+QUESTION_ID_KEY = "question"
+"""Key of the style metadata that holds a question's id, for clicks in the list of questions."""
 MIN_LINES_WITH_CONFIG = 32
 """Minimum height of a terminal on which the review shows the config without being asked."""
 
@@ -162,10 +162,10 @@ class DeployScreen(Recolored, AppScreen):
     config_format: var[str] = var("", init=False)
     """The format of the config that the user chose, a key of ``Review.config_texts``; empty for none."""
 
-    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_name: str) -> None:
+        super().__init__(make_feed)
         self._remote_name = remote_name
-        self._pane: QuestionPane | None = None
+        self._question_pane: QuestionPane | None = None
         self._refusal = ""
         """Why the last answer was refused; shown until the next answer."""
 
@@ -208,9 +208,9 @@ class DeployScreen(Recolored, AppScreen):
         if stage == "asking":
             self._show_question(form)
             self._show_problem(form)
-        if is_shown_again and self._pane is not None:
+        if is_shown_again and self._question_pane is not None:
             # Textual sends no ``Show`` if anything has scrolled meanwhile.
-            self.call_after_refresh(self._pane.on_show)
+            self.call_after_refresh(self._question_pane.on_show)
         self.query_one(DeploymentPane).show(snapshot)
 
     def watch_config_format(self) -> None:
@@ -250,13 +250,13 @@ class DeployScreen(Recolored, AppScreen):
             next=question.kind != "pairs", previous=not form.can_go_back
         )  # elsewhere, enter continues
         self.labels = {"back": "review"} if self._was_reviewed else {}
-        if self._pane is None or not self._pane.revise(question):
+        if self._question_pane is None or not self._question_pane.revise(question):
             # not awaited in a worker: canceling it would also cancel the tasks of the removed widgets,
             # and so the task of the app, which awaits them
-            self._pane, self._refusal = QuestionPane(question), ""
+            self._question_pane, self._refusal = QuestionPane(question), ""
             box = self.query_one("#answer", Vertical)
             box.remove_children()
-            box.mount(self._pane)
+            box.mount(self._question_pane)
         if question.id != REVIEW:
             self.config_format = ""
         self._show_review(form)
@@ -273,13 +273,13 @@ class DeployScreen(Recolored, AppScreen):
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (question.title, tones[title_tone])))
             if is_done:
                 if form.is_changeable(question.id):
-                    lines[-1].apply_meta({QUESTION: question.id})
+                    lines[-1].apply_meta({QUESTION_ID_KEY: question.id})
                 lines.append(Text(f"  {sanitize_beginning(answer_text(form, question))}", tones["muted"]))
         return Text("\n").join(lines)
 
     @on(events.Click, "#steps")
     def _question_clicked(self, event: events.Click) -> None:
-        if question_id := event.style.meta.get(QUESTION):
+        if question_id := event.style.meta.get(QUESTION_ID_KEY):
             self._feed.show(replace(self._feed.form, selected_id=question_id))
 
     def _refuse(self, form: DeployForm, problem: str) -> None:

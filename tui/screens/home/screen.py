@@ -29,7 +29,7 @@ from tui.analysis.fleet.snapshot import (
 )
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices, PaletteItem
 from tui.screens.filter_field import FilterField
 from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
@@ -72,7 +72,7 @@ class JobsPane(Vertical):
 
 
 class HomeScreen(AppScreen):
-    """All jobs of the remote; ``feed_with`` creates the feed that polls them."""
+    """All jobs of the remote; ``make_feed`` creates the feed that polls them."""
 
     CSS_PATH = "home.tcss"
     AUTO_FOCUS = "#jobs"
@@ -90,8 +90,8 @@ class HomeScreen(AppScreen):
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; saved to disk."""
 
-    def __init__(self, feed_with: MakeFeed, remote_label: str, memory: Memory | None = None) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_label: str, memory: Memory | None = None) -> None:
+        super().__init__(make_feed)
         self._memory = memory if memory is not None else Memory()
         self._remote_label = remote_label
         self._query = Query()
@@ -337,7 +337,7 @@ class HomeScreen(AppScreen):
         self.call_after_refresh(self._show_preview)
 
     def _show_placeholder(self) -> None:
-        """Distinguish loading, unreachable, no jobs, and no matching jobs."""
+        """Without rows, show why: loading, no connection, no jobs at all, or no jobs that match."""
         snapshot, has_rows = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
         has_connection_problem = connection.link in (

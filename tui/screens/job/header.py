@@ -48,7 +48,7 @@ _FORMS: tuple[FindingForm, ...] = ("dated", "long", "short", "clause", "brief")
 _FULL_TEXT_FORMS = frozenset({"dated", "long"})
 """The forms that show a finding's full text."""
 _CLAUSE_END = re.compile("[:,;] ")
-SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
+SAVED_SIGN, EARLIER_SIGN, FAULTY_SIGN = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """Signs of the newest checkpoint, earlier checkpoints, and checkpoints saved after the loss diverged."""
 
 
@@ -122,9 +122,9 @@ def progress_bar_fact(run: RunSnapshot, width: int) -> Fact:
     }
     newest_step = max(saved_by_step, default=0)
     for step, checkpoint in sorted(saved_by_step.items(), key=itemgetter(0)):
-        sign = SAVED if step == newest_step else EARLIER
+        sign = SAVED_SIGN if step == newest_step else EARLIER_SIGN
         is_faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
-        bar[min(round(step / total_steps * cells), cells - 1)] = FAULTY if is_faulty else sign
+        bar[min(round(step / total_steps * cells), cells - 1)] = FAULTY_SIGN if is_faulty else sign
     spans_by_tone = groupby([*bar, *step_and_eta_spans], key=itemgetter(1))
     return [("".join(text for text, _ in spans), tone) for tone, spans in spans_by_tone]
 
@@ -333,7 +333,7 @@ def _checkpoint_fact(run: RunSnapshot, width: int) -> Fact:
         name = name_within(sanitize(last.name), max(20, max_cells))
         fault = (run.faults or {}).get((last.name, last.at))
         fault_spans: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
-        sign = SAVED if fault is None else FAULTY  # the same sign as on the progress bar
+        sign = SAVED_SIGN if fault is None else FAULTY_SIGN  # the same sign as on the progress bar
         signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the space
         age_text = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
         return [*signs, (name, "plain"), (f" {age_text}{remark}", "muted"), *fault_spans]

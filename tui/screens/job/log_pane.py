@@ -28,7 +28,7 @@ from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
-from tui.screens.base import AppScreen, key_on
+from tui.screens.base import AppScreen, key_for_widget
 from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
@@ -57,7 +57,7 @@ from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
-SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+REMEMBERED_OPTIONS = ("wrap", "collapse_progress", "fold_tracebacks")
 """The log options that are remembered, in addition to the time mode."""
 
 
@@ -75,7 +75,7 @@ def log_options(settings: Loaded, job_state: JobState) -> LogOptions:
         fold_tracebacks=options.fold_tracebacks,
         max_lines=options.max_lines_in_memory,
     )
-    remembered: dict[str, Any] = {name: getattr(job_state, name) for name in SWITCHES}
+    remembered: dict[str, Any] = {name: getattr(job_state, name) for name in REMEMBERED_OPTIONS}
     remembered["time"] = job_state.time if job_state.time in TIME_MODES else None
     return replace(
         defaults,
@@ -313,7 +313,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def action_focus_column(self, step: int) -> None:
         if not self.columns.is_split:
-            self.notify(f"Not side by side; {key_on(self, 'logs.split_log')} splits the log by node.")
+            self.notify(f"Not side by side; {key_for_widget(self, 'logs.split_log')} splits the log by node.")
         self.columns.focus_next(step)
 
     def on_resize(self) -> None:
@@ -421,7 +421,7 @@ class LogPane(MountsWithChildren, Vertical):
         if view_with_error is not None and self.view.has_focus:
             self.screen.set_focus(view_with_error)
         elif view_with_error is None and self.view.store.not_kept_at(first.time_ns) is None:
-            key = key_on(self, "screen.back")
+            key = key_for_widget(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 
     # Reading
@@ -553,7 +553,9 @@ class LogPane(MountsWithChildren, Vertical):
                 "The job ended without logging anything." if self._log_state.ended else "No log lines yet."
             )
             placeholder.update(empty_text if self._log_state.read_fraction == 1 else "Reading the log…")
-        self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
+        self.query_one(FirstErrorLine).show(
+            store, self.options.time, key_for_widget(self, "logs.first_error")
+        )
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._log_state)
 
 

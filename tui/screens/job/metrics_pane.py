@@ -25,7 +25,7 @@ from tui.screens.charts.builder import (
     time_range,
     visible_part,
 )
-from tui.screens.charts.controls import WHOLE_RANGE, ChartControls
+from tui.screens.charts.controls import WHOLE_RANGE_TEXT, ChartControls
 from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeRowContent
 from tui.screens.charts.view import X_AXES, ChartView, next_length
@@ -310,7 +310,9 @@ class MetricsPane(ChartControls, Horizontal):
         if full_range is not None:
             first_window = self.view.window.around(full_range[0], *full_range)
             if first_window == self.view.window:
-                self.notify(WHOLE_RANGE if first_window.span is None else "The start of the run is shown.")
+                self.notify(
+                    WHOLE_RANGE_TEXT if first_window.span is None else "The start of the run is shown."
+                )
             self.show_window(first_window, at_once=False)
 
     def action_newest_time(self) -> None:

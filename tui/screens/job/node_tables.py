@@ -74,7 +74,7 @@ class NodesPane(Vertical):
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
-    """Return one row per node, or per GPU of the chosen node; memory is a fraction of the GPU's memory."""
+    """Return one row per node, or per GPU of the chosen node; values are fractions from 0 to 1."""
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     full_value = _gpu_memory_bytes(run) if memory else 1.0

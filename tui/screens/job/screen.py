@@ -31,14 +31,14 @@ from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_on
-from tui.screens.charts.builder import METRIC, step_time_map
+from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_for_widget
+from tui.screens.charts.builder import METRIC_ID_PREFIX, step_time_map
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader, status_markdown
 from tui.screens.job.log_bar import NodeChosen
-from tui.screens.job.log_pane import SWITCHES, LogPane
+from tui.screens.job.log_pane import REMEMBERED_OPTIONS, LogPane
 from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.time_bar import TimeBar
 from tui.settings.remembered import JobState, Memory
@@ -81,7 +81,7 @@ class TabStrip(Widget):
         is_narrow = sum(len(tab) + 5 for tab in JOB_TABS) > self.size.width
         strip = Text(" ", no_wrap=True, overflow="ellipsis", end="")
         for tab in JOB_TABS:
-            key = "" if is_narrow else f"{key_on(self, f'job.show_{tab}')} "
+            key = "" if is_narrow else f"{key_for_widget(self, f'job.show_{tab}')} "
             label = (tab.capitalize(), active if tab == self.active else "")
             tab_text = Text.assemble((key, key_style), label, "  " if is_narrow else "   ")
             tab_text.apply_meta({"tab": tab})
@@ -107,7 +107,7 @@ def first_tab(remembered: JobState, job: TrainingJob) -> str:
 
 
 class JobScreen(AppScreen):
-    """The job screen of a run, live or recorded; ``feed_with`` creates the feed that reads its data."""
+    """The job screen of a run, live or recorded; ``make_feed`` creates the feed that reads its data."""
 
     CSS_PATH = "job.tcss"
     SCOPES = (
@@ -134,7 +134,7 @@ class JobScreen(AppScreen):
     def __init__(
         self,
         job: TrainingJob,
-        feed_with: Callable[..., RunFeed],
+        make_feed: Callable[..., RunFeed],
         *,
         tab: str | None = None,
         log: LogOptions | None = None,
@@ -149,7 +149,7 @@ class JobScreen(AppScreen):
         # set before mounting, because a later change would restyle all widgets
         self.add_class(f"-tab-{self.tab}", update=False)
         self._recorded_run = recorded
-        self._feed_with = feed_with
+        self._feed_with = make_feed
         self.metrics = MetricsPane(
             self._request_samples,
             memory_in_matrix=self._memory.state.job.memory_in_matrix,
@@ -248,7 +248,7 @@ class JobScreen(AppScreen):
 
     def _show_metric(self, name: str) -> None:
         self.tab = "metrics"
-        self.metrics.show_chart(METRIC + name)
+        self.metrics.show_chart(METRIC_ID_PREFIX + name)
 
     def _remember_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
@@ -258,7 +258,7 @@ class JobScreen(AppScreen):
             job_id=self.job.id,
             memory_in_matrix=self.metrics.matrix.memory,
             time=log.time,
-            **{name: getattr(log, name) for name in SWITCHES},
+            **{name: getattr(log, name) for name in REMEMBERED_OPTIONS},
         )
         if layout != self._remembered_layout:  # the memory may have the layout of another job screen
             self._remembered_layout = layout

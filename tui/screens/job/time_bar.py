@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 """Speeds of playing, relative to the recorded run."""
 READ_DELAY_S = 0.15
-"""Delay for reading after quick seeks, such as a drag: the first is read at once, the last after a pause."""
+"""Of several quick seeks, such as a drag, the first is read at once, and the last after this delay."""
 MARKS: dict[MomentKind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
