@@ -160,7 +160,7 @@ class BtTuiApp(BaseApp):
         self.recorders = Recorders(self)
         self.navigation.services = PageServices(
             app=self,
-            connected=session,
+            session_or_none=session,
             settings=self.settings,
             memory=self.memory,
             fleet_feed=self.teams.create_feed,

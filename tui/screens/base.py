@@ -82,12 +82,12 @@ class AppScreen(MountsWithChildren, Screen[None]):
     """Id of the only job whose resources the screen shows; empty on a screen about several jobs."""
     LOW_PRIORITY_HINTS: ClassVar[frozenset[str]] = frozenset()
     """Actions whose hints the footer shows only if there is room after all other hints."""
-    _key_changes: Mapping[str, str] = MappingProxyType({})
+    _user_keys: Mapping[str, str] = MappingProxyType({})
     job: TrainingJob | None = None
     """The job that the screen follows; None on a screen that follows no single job."""
 
     @property
-    def is_over(self) -> bool:
+    def has_job_ended(self) -> bool:
         """True if the screen follows a job that has finished, so its data no longer changes."""
         return self.job is not None and self.job.is_finished
 
@@ -137,21 +137,21 @@ class AppScreen(MountsWithChildren, Screen[None]):
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
             if action.implementation:
-                setattr(cls, f"action_{action.id}", _method_for(action.implementation))
+                setattr(cls, f"action_{action.id}", _method_for_entry(action.implementation))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
-                setattr(cls, f"action_{action.id}", _forward(pane, action.implementation or action.id))
+                setattr(cls, f"action_{action.id}", _method_of_pane(pane, action.implementation or action.id))
 
     def on_compose(self) -> None:
         """Set the CSS classes of the screen's size before the first layout.
 
         Textual sets them at the first resize only, and then styles all widgets again.
         """
-        for points, cells in zip(
+        for breakpoints, cells in zip(
             (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
         ):
             self.add_class(
-                *[name for min_cells, name in points or () if cells >= min_cells][-1:], update=False
+                *[name for min_cells, name in breakpoints or () if cells >= min_cells][-1:], update=False
             )
 
     async def on_event(self, event: events.Event) -> None:
@@ -202,14 +202,14 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
         The first ``priority_count`` parts are always shown; name and subject together count as one part.
         """
-        lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
-        self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
+        title_spans = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
+        self.query_one("#header", StatusLine).set_facts([title_spans, *facts], priority_count)
 
     def show_text(self, selector: str, text: str | Text) -> None:
         """Show a text in the `WrappedText` that matches ``selector``; hide the widget if it is empty."""
-        line = self.query_one(selector, WrappedText)
-        line.display = bool(text)
-        line.update(text)
+        widget = self.query_one(selector, WrappedText)
+        widget.display = bool(text)
+        widget.update(text)
 
     def run_feed(self, name: str) -> None:
         run_in_background(self, self._feed.run, name, group="feed")
@@ -234,14 +234,14 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     watch_labels = watch_hidden_hints
 
-    def change_keys(self, changes: Mapping[str, str]) -> None:
+    def change_keys(self, user_keys: Mapping[str, str]) -> None:
         """Bind the user's keys, by ``scope.id`` of the action. Call this before the screen is shown."""
-        self._bindings = with_user_keys(self._bindings, changes)
-        self._key_changes = changes
+        self._bindings = with_user_keys(self._bindings, user_keys)
+        self._user_keys = user_keys
 
     def key_for(self, action_id: str) -> str:
         """Return the current key of the action ``scope.id``, formatted for display."""
-        return key_for(action_id, self._key_changes)
+        return key_for(action_id, self._user_keys)
 
     def key_prefix(self, action_id: str) -> str:
         """Return `key_for(action_id)` as a prefix of typed text: ``/llama``, but ``f7 llama``."""
@@ -287,8 +287,8 @@ class AppScreen(MountsWithChildren, Screen[None]):
         if self.app.screen is self:
             self.app.pop_screen()
 
-    def confirm(self, question: ConfirmScreen, on_confirm: Callable[[], Any]) -> None:
-        self.app.push_screen(question, lambda confirmed: on_confirm() if confirmed else None)
+    def confirm(self, dialog: ConfirmScreen, on_confirm: Callable[[], Any]) -> None:
+        self.app.push_screen(dialog, lambda confirmed: on_confirm() if confirmed else None)
 
 
 @dataclass
@@ -296,7 +296,7 @@ class PageServices:
     """The parts of the app that pages need."""
 
     app: App[Any]
-    connected: Session | None
+    session_or_none: Session | None
     """The session with the remote; None only on the welcome screen, which opens no pages."""
     settings: Loaded
     memory: Memory
@@ -313,8 +313,8 @@ class PageServices:
 
     @property
     def session(self) -> Session:
-        assert self.connected is not None
-        return self.connected
+        assert self.session_or_none is not None
+        return self.session_or_none
 
     @cached_property
     def compared_runs(self) -> RunCache:
@@ -381,14 +381,14 @@ class OpenPage(AppMessage):
         self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
-def _method_for(implementation: str) -> Callable[[AppScreen], Awaitable[object]]:
+def _method_for_entry(entry: str) -> Callable[[AppScreen], Awaitable[object]]:
     """Return a screen's method for an action, from its entry in ``tui.actions.table.IMPLEMENTATIONS``."""
 
     async def act(screen: AppScreen) -> None:
-        if implementation.endswith(")"):
-            await screen.run_action(implementation)
+        if entry.endswith(")"):
+            await screen.run_action(entry)
             return
-        module, _, name = implementation.rpartition(".")
+        module, _, name = entry.rpartition(".")
         page_class = getattr(import_module(f"tui.screens.{module}"), name)
         if not fields(page_class):
             screen.post_message(OpenPage(page_class()))
@@ -398,7 +398,7 @@ def _method_for(implementation: str) -> Callable[[AppScreen], Awaitable[object]]
     return act
 
 
-def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
+def _method_of_pane(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
     """Return a screen's method that runs an action of one of its panes."""
 
     async def act(screen: AppScreen) -> None:

@@ -68,12 +68,12 @@ class CacheScreen(TreeScreen):
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
-        message = self._empty_message(snapshot)
-        self.show_text("#instead", message)
-        for name in ("#tree", "#biggest"):
-            self.query_one(name).set_class(bool(message), "-hidden")
+        empty_text = self._empty_text(snapshot)
+        self.show_text("#instead", empty_text)
+        for selector in ("#tree", "#biggest"):
+            self.query_one(selector).set_class(bool(empty_text), "-hidden")
 
-    def _empty_message(self, snapshot: CacheSnapshot) -> str:
+    def _empty_text(self, snapshot: CacheSnapshot) -> str:
         if snapshot.entries:
             return ""
         if snapshot.exists is None:

@@ -219,11 +219,13 @@ class CompareRunsScreen(ChartControls, AppScreen):
         priority_count = 1 + len(facts)
         runs_being_read = [run for run in runs if run.state in ("waiting", "reading")]
         if runs_being_read:
-            fractions = [run.fraction_read or 0.0 for run in runs_being_read] + [1.0] * (
+            read_fractions = [run.fraction_read or 0.0 for run in runs_being_read] + [1.0] * (
                 len(runs) - len(runs_being_read)
             )
-            logs = counted(len(runs_being_read), "log")
-            facts.append([(f"↻ reading {logs}: {percent(sum(fractions) / len(fractions))}", "accent")])
+            logs_text = counted(len(runs_being_read), "log")
+            facts.append(
+                [(f"↻ reading {logs_text}: {percent(sum(read_fractions) / len(read_fractions))}", "accent")]
+            )
         facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
             facts.append([(f"{differing_text} differ", "muted")])

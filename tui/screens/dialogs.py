@@ -139,24 +139,20 @@ class ConfirmScreen(ChoiceScreen[bool]):
 class QuitScreen(ConfirmScreen):
     """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
-    def __init__(
-        self, running_downloads: int, planned_stops: int, unsaved_sentences: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, download_count: int, stop_count: int, unsaved_sentences: Iterable[str] = ()) -> None:
         sentences = list(unsaved_sentences)
-        if running_downloads:
-            subject = counted(running_downloads, "download is", "downloads are")
+        if download_count:
+            subject = counted(download_count, "download is", "downloads are")
             sentences.append(
                 f"{subject} running. Partial files are kept; download to the same folder to resume."
             )
-        if planned_stops:
-            sentences.append(
-                f"{planned_stops_text(planned_stops)}, but only as long as this dashboard is open."
-            )
+        if stop_count:
+            sentences.append(f"{planned_stops_text(stop_count)}, but only as long as this dashboard is open.")
         super().__init__("Quit?", "\n".join(sentences), "Quit", "Stay")
 
 
-def planned_stops_text(stops: int) -> str:
-    return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
+def planned_stops_text(stop_count: int) -> str:
+    return f"{counted(stop_count, 'job is', 'jobs are')} to be stopped later"
 
 
 StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as before'] | GuardRules"
@@ -205,9 +201,9 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             run_in_background(self, partial(self._show_unsaved, self._read_unsaved), "unsaved work")
 
     async def _show_unsaved(self, read: Callable[[], Coroutine[Any, Any, str]]) -> None:
-        words = await read() or "Unsaved work: not known."
+        unsaved_text = await read() or "Unsaved work: not known."
         self.query_one(f"#{self.ABOUT_ID}", WrappedText).update(
-            sanitize_multiline(f"{self._consequence}\n{words}")
+            sanitize_multiline(f"{self._consequence}\n{unsaved_text}")
         )
 
     def action_choose(self, choice_id: str) -> None:

@@ -57,9 +57,9 @@ class ReadOnceScreen(AppScreen):
         try:
             result = await self._read()
         except RequestError as error:
-            reason, key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
+            reason, retry_key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
             self.show_remark(
-                f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now.", "bad"
+                f"✗ Can't read: {reason}. Retrying automatically; press {retry_key} to retry now.", "bad"
             )
             self._retry_timer = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:

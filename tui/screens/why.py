@@ -188,8 +188,8 @@ def _clue_lines(clue: Clue) -> Iterator[Line]:
     time = local_time(clue.at, TIME_OF_DAY)
     node = f"{sanitize(clue.node)} " if clue.node else ""
     repeat_count = f"{clue.count}× " if clue.count > 1 else ""
-    first, *more_lines = clue.text.splitlines() or [""]
-    yield [(f"{time} {node}", "muted"), (repeat_count, "strong"), (sanitize_beginning(first), "plain")]
+    first_line, *more_lines = clue.text.splitlines() or [""]
+    yield [(f"{time} {node}", "muted"), (repeat_count, "strong"), (sanitize_beginning(first_line), "plain")]
     yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in more_lines)
 
 

@@ -260,5 +260,5 @@ class StatusFooter(Horizontal):
         self._recording.label = (text, "bad")
 
     def watch_connection(self) -> None:
-        is_over = getattr(self.screen, "is_over", False)
+        is_over = getattr(self.screen, "has_job_ended", False)
         self._connection.label = connection_label(self.connection, datetime.now(UTC), is_over=is_over)

@@ -64,8 +64,8 @@ def next_length(
     """
     lengths, span = shorter_lengths(full_range[1] - full_range[0], axis), view.window.span
     if step > 0:
-        shorter = [length for length in lengths if span is None or length < span]
-        span = shorter[0] if shorter else None if cycles else span
+        lengths_below = [length for length in lengths if span is None or length < span]
+        span = lengths_below[0] if lengths_below else None if cycles else span
     elif span is not None:
         span = min((length for length in lengths if length > span), default=None)
     elif cycles:
@@ -126,8 +126,8 @@ class StepTimeMap:
         """Return the step at a time, interpolated linearly and clamped to the first and last step."""
         return _interpolated(self._times, self._steps, time_s)
 
-    def reached(self, time_s: float) -> int | None:
-        """Return the last whole step reached by a time; None before the first step."""
+    def last_step_at(self, time_s: float) -> int | None:
+        """Return the last whole step that was reached by a time; None before the first step."""
         return int(self.step(time_s)) if self._times and time_s >= self._times[0] else None
 
     def time(self, step: float) -> float:

@@ -44,7 +44,7 @@ class CheckboxList(ChoiceList):
         self._marked_values = set(marked)
         self.is_changed = False
         """True if the user has marked or unmarked an option."""
-        super().__init__(*map(self._row, self._question_options))
+        super().__init__(*map(self._option_line, self._question_options))
 
     @property
     def marked_values(self) -> tuple[str, ...]:
@@ -64,9 +64,9 @@ class CheckboxList(ChoiceList):
         self._question_options = tuple(options)
         if not self.is_changed:
             self._marked_values = set(proposed)
-        return _replace_prompts(self, list(map(self._row, options)))
+        return _replace_prompts(self, list(map(self._option_line, options)))
 
-    def _row(self, option: Option) -> ListOption:
+    def _option_line(self, option: Option) -> ListOption:
         sign = " " if option.disabled_reason else "☑" if option.value in self._marked_values else "☐"
         text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._question_options)))
         return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
@@ -77,7 +77,7 @@ class CheckboxList(ChoiceList):
             return
         self.is_changed = True
         self._marked_values ^= {option.value}
-        self.replace_option_prompt_at_index(self.highlighted or 0, self._row(option).prompt)
+        self.replace_option_prompt_at_index(self.highlighted or 0, self._option_line(option).prompt)
 
     action_select = action_mark  # a click marks
 

@@ -78,7 +78,7 @@ class DeploymentPane(Vertical):
         if snapshot.sent is None:
             return
         tones, result = tone_styles(self.app), snapshot.sent.result
-        head, text, self.text_to_copy = Text(), Text(), ""
+        head_text, text, self.text_to_copy = Text(), Text(), ""
         is_dry_run = snapshot.stage == "tried"
         log = self.query_one(LogView)
         log.display = not is_dry_run
@@ -87,12 +87,12 @@ class DeploymentPane(Vertical):
             self._shown_line_count = len(snapshot.lines)
         if is_dry_run:
             self.text_to_copy = truss_config_yaml(result.truss_config)
-            head.append("✓ Dry run: nothing was created. ", tones["good"])
-            head.append("Truss config that would be deployed:", tones["muted"])
+            head_text.append("✓ Dry run: nothing was created. ", tones["good"])
+            head_text.append("Truss config that would be deployed:", tones["muted"])
             text.append(sanitize_multiline(self.text_to_copy))
         else:
-            head.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
-            self._append_status(head, snapshot.update)
+            head_text.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
+            self._append_status(head_text, snapshot.update)
             startup = startup_text(snapshot.startups)
             later_command = snapshot.show_again  # a command, because no page leads back here
             for line in (
@@ -101,13 +101,13 @@ class DeploymentPane(Vertical):
                 later_command and f"later: {later_command}",
             ):
                 if line:
-                    head.append(f"\n{sanitize(line)}", tones["muted"])
+                    head_text.append(f"\n{sanitize(line)}", tones["muted"])
         if snapshot.pending:
-            head.append(f"\n{snapshot.pending}", tones["key"])
+            head_text.append(f"\n{snapshot.pending}", tones["key"])
         elif snapshot.note:
-            head.append(f"\n✓ {sanitize(snapshot.note)}", tones["good"])
+            head_text.append(f"\n✓ {sanitize(snapshot.note)}", tones["good"])
         if snapshot.error:
-            head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
+            head_text.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
         if snapshot.calls is not None:
             self.text_to_copy = snapshot.calls.curl
             heading = f"Call the model ({key_for_widget(self, 'deploy.copy')} copies the command):\n\n"
@@ -116,17 +116,17 @@ class DeploymentPane(Vertical):
             )
             text.append("\n\n".join(map(sanitize_multiline, (snapshot.calls.curl, snapshot.calls.python))))
         if snapshot.sent.written_to is not None:
-            head.append(f"\nTruss config: {sanitize(str(snapshot.sent.written_to))}", tones["muted"])
-        self.query_one("#follow-head", WrappedText).update(head)
+            head_text.append(f"\nTruss config: {sanitize(str(snapshot.sent.written_to))}", tones["muted"])
+        self.query_one("#follow-head", WrappedText).update(head_text)
         self.query_one("#follow-words", WrappedText).update(text)
         self.query_one("#follow-text").display = bool(text)
 
-    def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append all stages to ``head``, the current one marked; for a status that is no stage, its name."""
+    def _append_status(self, head_text: Text, update: DeploymentUpdate | None) -> None:
+        """Append all stages to ``head_text``, the current one marked; or a status that is not a stage."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:
-            head.append("production  ", tones["key"])
+            head_text.append("production  ", tones["key"])
         if status in DEPLOYMENT_STAGES:
             current_index = DEPLOYMENT_STAGES.index(status)
             for index, stage in enumerate(DEPLOYMENT_STAGES):
@@ -134,10 +134,10 @@ class DeploymentPane(Vertical):
                 sign, tone = ("✓", "good") if is_done else ("·", "muted")
                 if index == current_index and not is_done:
                     sign, tone = "●", "key"
-                head.append(f"{sign} {status_word(stage)}  ", tones[tone])
+                head_text.append(f"{sign} {status_word(stage)}  ", tones[tone])
         else:
             sign = {"good": "✓", "bad": "✗", "muted": "■"}.get(status_tone(status), "●")
-            head.append(f"{sign} {sanitize(status)}", tones[status_tone(status)])
+            head_text.append(f"{sign} {sanitize(status)}", tones[status_tone(status)])
 
 
 WAITING_TEXTS = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
@@ -369,11 +369,13 @@ class DeployScreen(Recolored, AppScreen):
 
     def _confirm(self, review: Review) -> None:
         warnings = [f"▲ {finding.problem}" for finding in review.findings if finding.severity == "warning"]
-        cost = f"Builds and starts on {self._remote_name}. Billed while running: {review.answers['GPU']}."
-        lines = (review.answers.get("Checkpoints", ""), *warnings, cost)
-        question = f"Deploy {sanitize(review.config.model_name or 'the model')}?"
-        consequence = "\n".join(sanitize(line) for line in lines if line)
-        self.confirm(ConfirmScreen(question, consequence, "Deploy"), self._deploy)
+        cost_text = (
+            f"Builds and starts on {self._remote_name}. Billed while running: {review.answers['GPU']}."
+        )
+        consequence_lines = (review.answers.get("Checkpoints", ""), *warnings, cost_text)
+        title = f"Deploy {sanitize(review.config.model_name or 'the model')}?"
+        consequence = "\n".join(sanitize(line) for line in consequence_lines if line)
+        self.confirm(ConfirmScreen(title, consequence, "Deploy"), self._deploy)
 
     @work(name="deployment", group="deploy", exit_on_error=False)
     async def _deploy(self) -> None:
@@ -394,8 +396,8 @@ class DeployScreen(Recolored, AppScreen):
         verb = VERBS[verb_name]
         change = self._feed.change_of(verb)
         if change is not None:
-            question = ConfirmScreen(change.question, verb.consequence, verb_name.capitalize())
-            self.confirm(question, lambda: self._change_deployment(verb))
+            dialog = ConfirmScreen(change.question, verb.consequence, verb_name.capitalize())
+            self.confirm(dialog, lambda: self._change_deployment(verb))
 
     # exclusive: cancels the worker that follows the deployment; the feed follows it again after the change
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
@@ -439,10 +441,10 @@ class DeployScreen(Recolored, AppScreen):
         elif not self._was_reviewed:
             self._leave()
         elif any(pane.is_changed for pane in self.query(QuestionPane)):
-            question = ConfirmScreen(
+            dialog = ConfirmScreen(
                 "Discard the change?", "The answer stays as it was in the review.", "Discard", "Keep editing"
             )
-            self.confirm(question, self._show_review_step)
+            self.confirm(dialog, self._show_review_step)
         else:
             self._show_review_step()
 
@@ -464,8 +466,8 @@ class DeployScreen(Recolored, AppScreen):
         if not self.unsaved:
             self.leave()
             return
-        question = ConfirmScreen("Leave without deploying?", self.unsaved, "Leave", "Stay")
-        self.confirm(question, self.leave)
+        dialog = ConfirmScreen("Leave without deploying?", self.unsaved, "Leave", "Stay")
+        self.confirm(dialog, self.leave)
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,19 +83,19 @@ class FilesScreen(TreeScreen):
         After an error, files from an earlier snapshot stay, with a notice that they are stale.
         """
         if previous is None or previous.files is not snapshot.files:
-            by_rank = len({file.node_rank for file in self._files}) > 1
+            has_several_ranks = len({file.node_rank for file in self._files}) > 1
             self.tree_view.set_entries(
-                checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
+                checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=has_several_ranks)
                 if self._files
                 else None
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
-        message = self._empty_message(snapshot)
-        self.show_text("#instead", message)
-        self.set_class(bool(message), "-instead")
+        empty_text = self._empty_text(snapshot)
+        self.show_text("#instead", empty_text)
+        self.set_class(bool(empty_text), "-instead")
         self._show_header()
 
-    def _empty_message(self, snapshot: FilesSnapshot) -> str:
+    def _empty_text(self, snapshot: FilesSnapshot) -> str:
         if self._files:
             return ""
         if snapshot.is_loading:

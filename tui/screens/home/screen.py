@@ -308,19 +308,19 @@ class HomeScreen(AppScreen):
 
     def _show_preview(self) -> None:
         """Show the preview if the screen is tall, or if the list leaves room for it."""
-        row, pane = self._jobs.cursor_row, self._preview
-        if pane is None:
+        row, preview = self._jobs.cursor_row, self._preview
+        if preview is None:
             return
         widgets_above = [widget for widget in self.query("#filter, #problem") if widget.display]
-        height = self.query_one("#jobs-pane").size.height - sum(
+        available_lines = self.query_one("#jobs-pane").size.height - sum(
             widget.size.height for widget in widgets_above
         )
-        free_lines = height - self._jobs.virtual_size.height
-        lines = max(free_lines, 9 if self.size.height >= 30 else 0)
-        pane.display = row is not None and lines >= 4
-        if row is not None and pane.display and self.snapshot is not None:
-            pane.styles.height = lines
-            pane.show(row, self.snapshot.at, self._keys_for(row))
+        free_lines = available_lines - self._jobs.virtual_size.height
+        preview_lines = max(free_lines, 9 if self.size.height >= 30 else 0)
+        preview.display = row is not None and preview_lines >= 4
+        if row is not None and preview.display and self.snapshot is not None:
+            preview.styles.height = preview_lines
+            preview.show(row, self.snapshot.at, self._keys_for(row))
 
     def _keys_for(self, row: JobRow) -> list[Span]:
         """Return the keys that fit the state of a job, each with its label."""
@@ -360,10 +360,10 @@ class HomeScreen(AppScreen):
 
     def _no_match_text(self) -> str:
         query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
-        jobs = f"No job matches “{query}”" if query else "No jobs"
+        no_jobs_text = f"No job matches “{query}”" if query else "No jobs"
         in_project = f" in {project.name}" if project is not None and project.id != ALL_PROJECTS else ""
         key_effect = "clears the filter" if query else "shows every project"
-        return f"{jobs}{in_project}.\n\n{self.key_for('screen.back')} {key_effect}.\n"
+        return f"{no_jobs_text}{in_project}.\n\n{self.key_for('screen.back')} {key_effect}.\n"
 
     # Navigation
 

@@ -52,7 +52,7 @@ class LogColumns(Horizontal):
     def __init__(self, options: LogOptions, now_s: Callable[[], float]) -> None:
         super().__init__()
         self._now_s = now_s
-        self.main = LogView(options=options, now_s=now_s, id="log-view")
+        self.main_view = LogView(options=options, now_s=now_s, id="log-view")
         self.options = options
         self.is_split = False
         self.nodes: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class LogColumns(Horizontal):
         """The start of elapsed time; None before it is known."""
 
     def compose(self) -> ComposeResult:
-        yield LogColumn(self.main)
+        yield LogColumn(self.main_view)
 
     @property
     def views(self) -> list[LogView]:
@@ -70,7 +70,7 @@ class LogColumns(Horizontal):
     @property
     def current(self) -> LogView:
         """The view with the focus, else the first view."""
-        return next((view for view in self.views if view.has_focus), self.main)
+        return next((view for view in self.views if view.has_focus), self.main_view)
 
     def max_columns(self) -> int:
         """Return how many columns fit side by side."""
@@ -104,12 +104,12 @@ class LogColumns(Horizontal):
         column_count = max(1, len(self.nodes))
         for column in columns[column_count:]:
             if column.view.has_focus:
-                self.screen.set_focus(self.main)
+                self.screen.set_focus(self.main_view)
             await column.remove()
         for index in range(len(columns), column_count):
-            view = LogView(store=self.main.store, options=self._column_options(index), now_s=self._now_s)
+            view = LogView(store=self.main_view.store, options=self._column_options(index), now_s=self._now_s)
             await self.mount(LogColumn(view))
-            view.viewport.follow = self.main.viewport.follow
+            view.viewport.follow = self.main_view.viewport.follow
             if self.origin_ns is not None:
                 view.set_origin(self.origin_ns)
         for index, column in enumerate(self.query(LogColumn)):

@@ -129,7 +129,7 @@ class LogPane(MountsWithChildren, Vertical):
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
         self.field = LogField(id="log-field")
-        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._proposed_path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
         self._options_before_field = options
@@ -176,9 +176,9 @@ class LogPane(MountsWithChildren, Vertical):
         if self._delayed_parts is not None:
             self._delayed_parts.append(part)
             return
-        state, store = self._log_state, self.columns.main.store
+        state, store = self._log_state, self.columns.main_view.store
         if part.restarted:
-            self.columns.main.clear()
+            self.columns.main_view.clear()
             state = self._log_state = LogState(pattern=state.pattern)
         elif part.filled is not None:
             viewport = self.view.viewport
@@ -186,7 +186,7 @@ class LogPane(MountsWithChildren, Vertical):
                 # show the lines that the user requested
                 viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
             if not isinstance(part.filled, NotKept):
-                self._report_filled(part.entries)
+                self._report_filled_gap(part.entries)
         elif part.older:
             store.prepend(part.entries)
         else:
@@ -197,13 +197,13 @@ class LogPane(MountsWithChildren, Vertical):
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()
 
-    def _report_filled(self, entries: Sequence[LogEntry]) -> None:
-        gaps = sum(isinstance(entry, LogGap) for entry in entries)
-        lines = counted(len(entries) - gaps, "line")
-        if gaps:
-            self.notify(f"{lines} recovered; some are still missing.", severity="warning")
+    def _report_filled_gap(self, entries: Sequence[LogEntry]) -> None:
+        gap_count = sum(isinstance(entry, LogGap) for entry in entries)
+        lines_text = counted(len(entries) - gap_count, "line")
+        if gap_count:
+            self.notify(f"{lines_text} recovered; some are still missing.", severity="warning")
         else:
-            self.notify(f"Gap filled: {lines}.")
+            self.notify(f"Gap filled: {lines_text}.")
 
     @contextmanager
     def _delaying_parts(self) -> Iterator[None]:
@@ -342,7 +342,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def action_save_log(self) -> None:
         self._replaceable = None
-        self.field.open("save", str(self._path), FieldSwitches())
+        self.field.open("save", str(self._proposed_path), FieldSwitches())
 
     def _close_field(self) -> None:
         self.field.close()
@@ -520,14 +520,14 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
             return
         if view.model.passing_count > 50_000:  # writing so many lines takes a moment
-            lines = counted(view.model.passing_count, "line")
-            self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
+            lines_text = counted(view.model.passing_count, "line")
+            self.notify(f"Preparing {lines_text} for {sanitize(command[0])}…")
         try:
             with self._delaying_parts():
                 await show_in_program(
                     command,
                     view.model.entries(filtered=True),
-                    self._path.stem,
+                    self._proposed_path.stem,
                     start_entry=None if view.viewport.follow else view.model.cursor_entry,
                     timezone=self._timezone,
                     environ=os.environ,
@@ -545,7 +545,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     @on(StatusChanged)
     def show_log_status(self) -> None:
-        store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
+        store, placeholder = self.columns.main_view.store, self.query_one("#no-log", WrappedText)
         is_empty = placeholder.display = len(store) == 0
         self.columns.set_class(is_empty, "-empty")  # hiding the columns would lose the focus
         if is_empty:

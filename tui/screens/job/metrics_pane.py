@@ -153,8 +153,10 @@ class MetricsPane(ChartControls, Horizontal):
 
     def shown_samples(self) -> tuple[ChartData, ...]:
         """Return the visible samples of all charts on the screen, for export."""
-        below_nodes = (visible_part(self._chart_below_nodes),) if self._chart_below_nodes is not None else ()
-        return (*self.grid.visible_samples(), *below_nodes)
+        charts_below_nodes = (
+            (visible_part(self._chart_below_nodes),) if self._chart_below_nodes is not None else ()
+        )
+        return (*self.grid.visible_samples(), *charts_below_nodes)
 
     def _show_nodes(self) -> None:
         run = self.snapshot
@@ -392,10 +394,10 @@ class MetricsPane(ChartControls, Horizontal):
     def action_only_series(self) -> None:
         names = self._series_names()
         if self.view.selected in names:
-            others = frozenset(names) - {self.view.selected}
+            other_names = frozenset(names) - {self.view.selected}
             hidden = self.view.hidden - set(names)
-            is_alone = others <= self.view.hidden
-            self.view = replace(self.view, hidden=hidden if is_alone else hidden | others)
+            is_alone = other_names <= self.view.hidden
+            self.view = replace(self.view, hidden=hidden if is_alone else hidden | other_names)
 
     def action_all_series(self) -> None:
         self.view = replace(self.view, hidden=frozenset())

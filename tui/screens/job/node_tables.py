@@ -135,13 +135,13 @@ def _node_row(node: NodeSnapshot, note: str, memory: bool, full_value: float) ->
 
 def _gpu_rows(node: NodeSnapshot, memory: bool, full_value: float) -> list[MatrixRow]:
     fractions = _fractions(node.gpu_memory_now if memory else node.gpu_utilization_now, full_value)
-    over_time = node.gpu_memory if memory else node.gpu_utilization
+    histories = node.gpu_memory if memory else node.gpu_utilization
     other_values = node.gpu_utilization_now if memory else node.gpu_memory_now
     format_value = percent if memory else bytes_iec
     return [
         MatrixRow(f"gpu {gpu}", "", (fraction,), fraction, history, (format_value(other_value),))
         for gpu, fraction, history, other_value in zip(
-            node.gpus, fractions, over_time, other_values, strict=True
+            node.gpus, fractions, histories, other_values, strict=True
         )
     ]
 

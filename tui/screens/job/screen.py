@@ -252,13 +252,13 @@ class JobScreen(AppScreen):
 
     def _remember_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        log = self.log_pane.options
+        log_options = self.log_pane.options
         layout = JobState(
             tab=self.tab,
             job_id=self.job.id,
             memory_in_matrix=self.metrics.matrix.memory,
-            time=log.time,
-            **{name: getattr(log, name) for name in REMEMBERED_OPTIONS},
+            time=log_options.time,
+            **{name: getattr(log_options, name) for name in REMEMBERED_OPTIONS},
         )
         if layout != self._remembered_layout:  # the memory may have the layout of another job screen
             self._remembered_layout = layout
@@ -312,7 +312,7 @@ class JobScreen(AppScreen):
                 self.log_pane.focus_view()
 
     def _show_hints(self) -> None:
-        log, is_over = self.log_pane, self.is_over
+        log, has_job_ended = self.log_pane, self.has_job_ended
         has_checkpoints = self.snapshot is not None and bool(self.snapshot.checkpoints)
         self.hide_hints(
             why=not self._is_explainable,
@@ -321,10 +321,10 @@ class JobScreen(AppScreen):
             open_checkpoint=not has_checkpoints,
             download_checkpoint=not has_checkpoints,
             compare_checkpoints=not has_checkpoints,
-            stop_job=is_over,
-            recreate_job=not is_over,
-            resume=not is_over or not has_checkpoints,
-            toggle_follow=is_over,
+            stop_job=has_job_ended,
+            recreate_job=not has_job_ended,
+            resume=not has_job_ended or not has_checkpoints,
+            toggle_follow=has_job_ended,
             next_match=not log.is_searching,
             next_node=len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
         )
@@ -432,9 +432,9 @@ class JobScreen(AppScreen):
             (chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts
         ]
         time_map = step_time_map(self.snapshot)
-        table = table_of_series("metrics", exported_charts, time_map.time, time_map.reached)
-        names = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
-        self.post_message(messages.ExportRequested("the charts shown", [table], names))
+        table = table_of_series("metrics", exported_charts, time_map.time, time_map.last_step_at)
+        name_parts = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
+        self.post_message(messages.ExportRequested("the charts shown", [table], name_parts))
 
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
@@ -518,8 +518,8 @@ class JobScreen(AppScreen):
         elif self.node is not None:
             self.node = None
         else:
-            why, self._why_to_reopen = self._why_to_reopen, None
-            if why is not None and self._is_explainable:
-                self.action_why(why)
+            why_view, self._why_to_reopen = self._why_to_reopen, None
+            if why_view is not None and self._is_explainable:
+                self.action_why(why_view)
             else:
                 self.leave()

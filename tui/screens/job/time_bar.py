@@ -149,8 +149,8 @@ class TimeBar(Widget):
         self.release_mouse()
 
     def _seek_to_cell(self, x: int) -> None:
-        start, cells = self._track
-        fraction = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
+        first_cell, cells = self._track
+        fraction = min(max((x - first_cell) / max(1, cells - 1), 0.0), 1.0)
         self._run.seek(self._run.begin + fraction * (self._run.end - self._run.begin))
         self._show_and_read()
 
@@ -165,17 +165,17 @@ class TimeBar(Widget):
         suffix = f" {duration(shown_s)} of {duration(length_s)} "
         current_moment = next((moment for moment in reversed(self._moments) if moment.at == run.at), None)
         cells = max(self.size.width - len(prefix) - len(suffix), 10)
-        note = Text()
+        moment_note = Text()
         if current_moment is not None:
             mark, tone = MARKS[current_moment.kind]
-            text = clip(sanitize(current_moment.text), min(40, cells // 3))
-            note = Text(f"· {mark} {text} ", styles[tone])
-            cells -= note.cell_len
+            moment_text = clip(sanitize(current_moment.text), min(40, cells // 3))
+            moment_note = Text(f"· {mark} {moment_text} ", styles[tone])
+            cells -= moment_note.cell_len
         self._track = (len(prefix), cells)
         line = Text(prefix, no_wrap=True, end="")
         for sign, style in self._track_cells(cells, shown_s, length_s):
             line.append(sign, styles[style])
-        return line.append(suffix).append_text(note)
+        return line.append(suffix).append_text(moment_note)
 
     def _track_cells(self, cells: int, shown_s: float, length_s: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
