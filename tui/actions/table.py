@@ -339,7 +339,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("open_node", "enter", "open", "Expand or collapse the directory; open the file full screen."),
         ("open_below", "asterisk", "expand all", "Expand everything below; if all is expanded, collapse it."),
         ("mark", "space", "mark", "Mark the file or directory for download.", FOOTER),
-        ("download", "D", "download", "Download what is marked, or the selected entry.", FOOTER),
+        ("download", "D", "download", "Download the marked files, or the selected entry.", FOOTER),
         ("filter", "slash", "filter", "Filter paths by text or a pattern, e.g. *.json.", FOOTER | FIELD),
         ("sort", "S", "sort", "Sort by the next column: name, size, time, type."),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),

@@ -169,7 +169,7 @@ class Alerts(Service):
             self._delivery.send(alert)
 
     def _report_delivery_failure(self, message: str) -> None:
-        self._app.notify(f"{message}\nShown only once.", severity="warning", timeout=TOAST_S)
+        self._app.notify(f"{message}\nThis notice appears only once.", severity="warning", timeout=TOAST_S)
 
     # Snoozing
 

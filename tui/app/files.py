@@ -264,7 +264,7 @@ class Recorders(Service):
             running_worker.cancel()
             self._app.notify("Recording stopped; record again to continue the file.")
         elif session is not None and session.connection.recorded is not None:
-            self._app.notify("This is a recording already.")
+            self._app.notify("This is already a recording.")
         elif session is not None:
             self._workers[job.id] = self._run(partial(self._record, session, job), "recording", "record")
 

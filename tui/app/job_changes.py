@@ -142,8 +142,9 @@ class JobChanges(Service):
             self._app.post_message(messages.CopyRequested(command, "command"))
         else:
             self._app.notify(
-                "No command reaches this server, which ends with the dashboard. Download the code, copy the"
-                " line that resumes from a checkpoint into it, and submit it as a new job.",
+                "This server ends with the dashboard, so a copied command could not reach it. Download the"
+                " source code, add the LoadCheckpointConfig of a checkpoint to its config, and submit it as a"
+                " new job.",
                 severity="warning",
             )
 

@@ -23,7 +23,7 @@ from tui.widgets.text_panel import WrappedText
 
 EMPTY_TEXTS = {
     "loading": "Loading GPU capacity…",
-    "empty": "No GPU limits for training here.",
+    "empty": "No GPU limits for training on this remote.",
     "absent": "This server doesn't report its capacity. Below: jobs waiting for or using GPUs.",
     "forbidden": "✗ This key can't read the capacity (admins only). Below: jobs waiting for or using GPUs.",
 }

@@ -201,7 +201,7 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             run_in_background(self, partial(self._show_unsaved, self._read_unsaved), "unsaved work")
 
     async def _show_unsaved(self, read: Callable[[], Coroutine[Any, Any, str]]) -> None:
-        unsaved_text = await read() or "Unsaved work: not known."
+        unsaved_text = await read() or "Unsaved work: unknown."
         self.query_one(f"#{self.ABOUT_ID}", WrappedText).update(
             sanitize_multiline(f"{self._consequence}\n{unsaved_text}")
         )
@@ -274,8 +274,8 @@ class StopRulesScreen(PathDialog["GuardRules"]):
     def __init__(self, question: str, parse_rules: Callable[[str], GuardRules]) -> None:
         about = (
             "A finding, an amount, a time, or several: the first that applies stops the job. Add "
-            "after-checkpoint to wait for the next checkpoint then. Watches only while this dashboard is "
-            "open; bt-tui guard watches without it."
+            "after-checkpoint to stop it only after the next checkpoint. Watches only while this dashboard "
+            "is open; bt-tui guard watches without it."
         )
         field = Input(placeholder="loss-not-finite stalled 200usd 06:00", id="rules", compact=True)
         super().__init__(f"{question} When?", about, field, "Watch")

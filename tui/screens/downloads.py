@@ -252,7 +252,9 @@ class DownloadsScreen(AppScreen):
             self.post_message(messages.CancelDownloadRequested(transfer.id))
 
     def action_retry_download(self) -> None:
-        if transfer := self._download_for("retry_download", "Only canceled and failed downloads resume."):
+        if transfer := self._download_for(
+            "retry_download", "Only canceled or failed downloads can be resumed."
+        ):
             self.post_message(messages.RetryDownloadRequested(transfer.id))
 
     def action_copy_folder(self) -> None:

@@ -221,7 +221,7 @@ class SubmitScreen(Recolored, AppScreen):
             self.query_one("#job", TextPanel).set_lines(self._source_lines(source))
 
     def _source_lines(self, source: str) -> list[Line]:
-        heading: Line = [("config", "heading"), (" without values of variables", "muted")]
+        heading: Line = [("config", "heading"), (" (values of environment variables are hidden)", "muted")]
         return [heading, *text_lines(source, "config.py", tone_styles(self.app))] if source else []
 
     @on(Input.Changed, "#path")

@@ -141,7 +141,9 @@ class WhyScreen(AppScreen):
             self._show_log(self._problem_began_at, self.snapshot)
             self.leave()
         else:
-            self.notify(READING_TEXT if self.snapshot.explanation is None else "Its beginning is unknown.")
+            self.notify(
+                READING_TEXT if self.snapshot.explanation is None else "The start of this problem is unknown."
+            )
 
     def action_resume(self) -> None:
         if obstacle := resume_obstacle(self._latest_run()):

@@ -124,7 +124,7 @@ class ChartGrid(Container, can_focus=True):
         return [*with_data[front_index : front_index + 1], *sorted(other_charts, key=self._counts_as_flat)]
 
     def _no_match_chart(self) -> ChartData:
-        empty_text = "no chart has this in its name"
+        empty_text = "no chart has these words in its name"
         spec = replace(self._all_charts[0].spec, title="", marks=(), empty_text=empty_text)
         return ChartData("none", (), spec)
 

@@ -37,7 +37,7 @@ ADAPTER_FACTS = (
     ("base_model_name_or_path", "base model"),
     ("peft_type", "kind"),
     ("task_type", "task"),
-    ("modules_to_save", "saved whole"),
+    ("modules_to_save", "fully trained"),
 )
 _LABEL_CELLS = 15
 
@@ -143,7 +143,7 @@ def state_lines(state: TrainerState) -> list[Line]:
     return [
         _fact_line("step", f"{count(state.global_step)}{total_text}"),
         *(_fact_line(label, number(value)) for label, value in numbers.items() if value is not None),
-        *([_fact_line("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
+        *([_fact_line("best model", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
     ]
 
 

@@ -306,7 +306,10 @@ class LogPane(MountsWithChildren, Vertical):
         if not columns.is_split and len(self.nodes) < 2:
             self.notify("This log has only one node.")
         elif not columns.is_split and columns.max_columns() < 2:
-            self.notify(f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {columns.size.width}.")
+            self.notify(
+                f"Side by side needs a width of {2 * COLUMN_CELLS} characters;"
+                f" this log has {columns.size.width}."
+            )
         else:
             columns.is_split = not columns.is_split
             self._start_rebuilding_columns()
