@@ -32,14 +32,14 @@ def run_dashboard(
     tab: str | None = None,
     demo: bool = False,
     settings: Loaded,
-    own_emulator: Callable[[], Remote] | None = None,
+    start_emulator: Callable[[], Remote] | None = None,
     recordings: OpenRecordings | None = None,
     why_no_remote: str = "",
 ) -> WelcomeChoice | None:
     """Run the dashboard until the user quits; return the choice made on the welcome screen, if any.
 
-    ``own_emulator`` starts the local emulator when the user switches to it. ``recordings`` are the recordings
-    that ``remote`` serves. A demo or recording saves no state for the next start.
+    ``start_emulator`` is called when the user switches to the local emulator. ``recordings`` are the
+    recordings that ``remote`` serves. A demo or recording saves no state for the next start.
     """
     collect_only_when_idle()
     disable_line_caches()
@@ -51,7 +51,7 @@ def run_dashboard(
         demo=demo,
         settings=settings,
         memory=Memory(None if demo or recordings is not None else memory_path()),
-        own_emulator=own_emulator,
+        start_emulator=start_emulator,
         recordings=recordings,
         why_no_remote=why_no_remote,
         tips=True,

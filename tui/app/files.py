@@ -54,7 +54,7 @@ class SavedFiles(Service):
                 self._app.notify(f"Saved {message.noun} {destination}.")
                 self.deliver(messages.FilesSaved(files))
 
-        screen = ExportScreen(message.noun, message.tables, proposed_path(*message.names))
+        screen = ExportScreen(message.noun, message.tables, proposed_path(*message.file_name_parts))
         self._app.push_screen(screen, report_saved)
 
     async def save_screenshot(self) -> None:
@@ -114,7 +114,7 @@ class DownloadStarter(Service):
     @property
     def handlers(self) -> messages.Handlers:
         return {
-            messages.DownloadRequested: self.ask,
+            messages.DownloadRequested: self.start_download,
             messages.CancelDownloadRequested: self.cancel,
             messages.RetryDownloadRequested: self.retry,
             messages.ClearDownloadsRequested: self.clear,
@@ -149,7 +149,7 @@ class DownloadStarter(Service):
 
     # Requests from screens
 
-    def ask(self, message: messages.DownloadRequested) -> Worker[None] | None:
+    def start_download(self, message: messages.DownloadRequested) -> Worker[None] | None:
         session = self._app.session
         if session is None:
             return None
@@ -277,7 +277,7 @@ class Recorders(Service):
         def report_begin() -> None:
             end_text = "" if job.is_finished else " until the job ends"
             self._app.notify(f"Recording to {path.name}{end_text}; record again to stop.")
-            self._app.recording |= {job.id}
+            self._app.recorded_job_ids |= {job.id}
 
         recorder = Recorder(session.client, job, path, on_begin=report_begin)
         try:
@@ -293,7 +293,7 @@ class Recorders(Service):
         else:
             self._report_success(recorder)
         finally:
-            self._app.recording -= {job.id}
+            self._app.recorded_job_ids -= {job.id}
 
     def _report_failure(self, reason: str) -> None:
         self._app.notify(sanitize(reason), title="Can't record", severity="error")

@@ -46,9 +46,9 @@ class JobChanges(Service):
         return {
             messages.BatchRequested: self.start_batch,
             messages.DeleteProjectRequested: self.delete_project,
-            messages.BookmarkRequested: self.bookmark,
+            messages.BookmarkRequested: self.toggle_bookmark,
             messages.BrowserRequested: self.open_job_page,
-            messages.ResumeRequested: self.resume,
+            messages.ResumeRequested: self.copy_resume_command,
         }
 
     def start_batch(self, message: messages.BatchRequested) -> Worker[None] | None:
@@ -135,7 +135,7 @@ class JobChanges(Service):
             self._app.copy_to_clipboard(link)
             self._app.notify(f"No browser found; link copied: {link}")
 
-    def resume(self, message: messages.ResumeRequested) -> None:
+    def copy_resume_command(self, message: messages.ResumeRequested) -> None:
         remote = self._app.session.remote if self._app.session is not None else None
         command = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
         if command:
@@ -148,7 +148,7 @@ class JobChanges(Service):
                 severity="warning",
             )
 
-    def bookmark(self, message: messages.BookmarkRequested) -> None:
+    def toggle_bookmark(self, message: messages.BookmarkRequested) -> None:
         name = name_of(message.job)
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
@@ -291,4 +291,6 @@ class JobStopper(Service):
         self._publish_plans()
 
     def _publish_plans(self) -> None:
-        self._app.stopping = {job_id: plan_text for job_id, (_, plan_text) in self._planned_stops.items()}
+        self._app.planned_stops = {
+            job_id: plan_text for job_id, (_, plan_text) in self._planned_stops.items()
+        }

@@ -73,7 +73,7 @@ class PaletteProvider(Provider):
             title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             # Actions have a score of 0, so jobs come first.
             styled_title = Content(title).stylize("dim", 0, len(item.kind))
-            yield Hit(1.0, _entry_line(styled_title, item.about), item.choose, text=title)
+            yield Hit(1.0, _entry_line(styled_title, item.description), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -90,7 +90,7 @@ class PaletteProvider(Provider):
             for offset in offsets:
                 styled_title = styled_title.stylize("underline", offset, offset + 1)
             # The factor ranks actions with the same score first.
-            yield Hit(score * 0.999, _entry_line(styled_title, item.about), item.choose, text=title)
+            yield Hit(score * 0.999, _entry_line(styled_title, item.description), item.choose, text=title)
 
     def _items(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
@@ -175,7 +175,7 @@ class Themes(Service):
     """The theme: from the settings if they name a theme, else the theme that the user chose last."""
 
     @property
-    def initial(self) -> str:
+    def initial_theme(self) -> str:
         settings, remembered = self._app.settings, self._app.memory.state.theme.name
         uses_remembered = remembered in self._app.available_themes and not settings.is_given("theme.name")
         return remembered if uses_remembered else settings.configuration.theme.name

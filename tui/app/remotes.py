@@ -31,12 +31,12 @@ SLOW_SERVER_S = 1.0
 class Remotes(Service):
     """Lists the configured remotes, and switches to a remote if its server responds and accepts the key.
 
-    ``own_emulator`` starts the local emulator unless it is running, and blocks until the emulator is ready.
+    ``start_emulator`` starts the local emulator unless it is running, and blocks until the emulator is ready.
     """
 
-    def __init__(self, app: BaseApp, own_emulator: Callable[[], Remote] | None) -> None:
+    def __init__(self, app: BaseApp, start_emulator: Callable[[], Remote] | None) -> None:
         super().__init__(app)
-        self._own_emulator = own_emulator
+        self._start_emulator = start_emulator
 
     def choose(self) -> Worker[None]:
         return self._run(self._choose, "list remotes", exclusive=True)
@@ -53,10 +53,10 @@ class Remotes(Service):
             description = f"{entry.remote.app_url} · from {entry.remote.key_origin}"
             switch = partial(self.switch_to, self._with_options(entry.remote))
             commands.append((escape(sanitize(entry.name)), switch, escape(sanitize(description))))
-        if self._own_emulator is not None and EMULATOR_REMOTE_NAME not in {
+        if self._start_emulator is not None and EMULATOR_REMOTE_NAME not in {
             entry.name for entry in listing.remotes
         }:
-            start_and_switch = partial(self._start_and_switch, self._own_emulator)
+            start_and_switch = partial(self._start_and_switch, self._start_emulator)
             description = "the emulator on this machine; started if needed, keeps its data"
             commands.append(
                 (

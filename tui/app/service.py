@@ -36,9 +36,9 @@ class BaseApp(App[Any]):
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     """Planned stops: job id → text such as "stops after its next checkpoint"."""
-    recording: var[frozenset[str]] = var(frozenset[str]())
+    recorded_job_ids: var[frozenset[str]] = var(frozenset[str]())
     """IDs of the jobs being recorded."""
     session: Session | None = None
     """The session with the remote; None on the welcome screen, where services only show dialogs."""
@@ -75,15 +75,17 @@ class BaseApp(App[Any]):
     def copy_state_to(self, screen: AppScreen) -> None:
         """Copy the state that the app shares with every screen, such as the connection, to a screen."""
         screen.connection, screen.downloads = self.connection, self.transfers
-        screen.snoozed, screen.stopping = self.snoozed, self.stopping
-        screen.recording = self.recording
+        screen.snoozed, screen.planned_stops = self.snoozed, self.planned_stops
+        screen.recorded_job_ids = self.recorded_job_ids
 
     def _copy_state_to_all(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
                 self.copy_state_to(screen)
 
-    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _copy_state_to_all
+    watch_connection = watch_transfers = watch_snoozed = watch_planned_stops = watch_recorded_job_ids = (
+        _copy_state_to_all
+    )
 
 
 class Service:

@@ -103,7 +103,7 @@ class BtTuiApp(BaseApp):
         why_no_remote: str = "",
         settings: Loaded | None = None,
         memory: Memory | None = None,
-        own_emulator: Callable[[], Remote] | None = None,
+        start_emulator: Callable[[], Remote] | None = None,
         tips: bool = False,
         recordings: OpenRecordings | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class BtTuiApp(BaseApp):
         for theme in THEMES:
             self.register_theme(theme)
         self.themes = Themes(self)
-        self.theme = NO_COLOR_THEME if no_color else self.themes.initial
+        self.theme = NO_COLOR_THEME if no_color else self.themes.initial_theme
         self._bindings = with_user_keys(self._bindings, self.keys)
         self._recordings, self._recorded_remote = recordings, remote if recordings is not None else None
         self._initial_job_id = job_id
@@ -133,7 +133,7 @@ class BtTuiApp(BaseApp):
         self.ended_without_request = False
         self._exit_requested = False
         self._main_task: asyncio.Task[Any] | None = None
-        self.remotes = Remotes(self, own_emulator)
+        self.remotes = Remotes(self, start_emulator)
         self._session_lock = asyncio.Lock()
         self._replacement_task: asyncio.Task[None] | None = None
         """The task that replaces the session; without a reference, it could be garbage-collected."""
@@ -383,7 +383,7 @@ class BtTuiApp(BaseApp):
             from tui.system.external_programs import copy_through_tmux
 
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        copied_text = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
+        copied_text = "" if message.keeps_line_breaks else f" {clip(sanitize(message.text), 160)}"
         self.notify(f"Copied {message.noun}{copied_text}.")
 
     # Notices

@@ -70,7 +70,7 @@ class Tips(Service):
 
     def __init__(self, app: BaseApp, *, enabled: bool) -> None:
         super().__init__(app)
-        self._enabled = enabled
+        self._is_enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
         """The tips shown since the start."""
         self._current_tip: str | None = None
@@ -79,7 +79,7 @@ class Tips(Service):
 
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
-        if self._enabled:
+        if self._is_enabled:
             self._app.set_interval(1.0, self.show)
 
     def show(self) -> None:
@@ -128,7 +128,7 @@ class Tips(Service):
         return self._times_shown(name) - (name in self._shown_names) >= MAX_TIMES_SHOWN
 
     def mark_followed(self, name: str | None) -> None:
-        if self._enabled and name in TIPS and not self._is_retired(name):
+        if self._is_enabled and name in TIPS and not self._is_retired(name):
             self._remember_count(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 

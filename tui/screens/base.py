@@ -54,7 +54,7 @@ class PaletteItem:
 
     kind: str
     name: str
-    about: str
+    description: str
     """Facts about the object, which the palette shows after its name."""
     choose: Callable[[], object]
     """Called when the user chooses the item."""
@@ -75,7 +75,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
     defers, and the first keys would reach the widget that Textual chooses, even a hidden input."""
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
-    """The panes that carry out the actions of a scope. Its keys work wherever the focus is on the screen."""
+    """By scope, the pane that carries out its actions, wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
     """Resources whose staleness the screen shows, by their names in ``tui.analysis.connection``."""
     shown_job_id = ""
@@ -104,7 +104,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     @dataclass
     class Published(Message):
-        """The screen's feed has a newer snapshot."""
+        """Posted when the screen's feed has a newer snapshot."""
 
         snapshot: Any
 
@@ -122,13 +122,13 @@ class AppScreen(MountsWithChildren, Screen[None]):
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     """Planned stops: job id → text such as "stops after its next checkpoint"."""
-    recording: var[frozenset[str]] = var(frozenset[str]())
+    recorded_job_ids: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""
     hidden_hints: var[frozenset[str]] = var(frozenset[str](), init=False)
     """Actions that have no effect now. The footer hides them; their keys show a notice with the reason."""
-    labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
+    temporary_labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
     """Temporary labels of actions whose effect differs now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -232,7 +232,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
     def watch_hidden_hints(self) -> None:
         self.refresh_bindings()
 
-    watch_labels = watch_hidden_hints
+    watch_temporary_labels = watch_hidden_hints
 
     def change_keys(self, user_keys: Mapping[str, str]) -> None:
         """Bind the user's keys, by ``scope.id`` of the action. Call this before the screen is shown."""
@@ -364,7 +364,7 @@ notifies the user and returns None."""
 
 
 class AppMessage(Message):
-    """Base class of requests to the app; a read-only dashboard refuses those with ``changes_server``."""
+    """Base class of requests to the app. A read-only dashboard refuses a request with ``changes_server``."""
 
     changes_server: bool = False
 

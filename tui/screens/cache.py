@@ -135,7 +135,7 @@ def _descriptive_name(tree: FileTree, node: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CachePage(Page):
-    """The cache of a project."""
+    """The page with the cache of a project."""
 
     project_id: str
     name: str

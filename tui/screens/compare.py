@@ -115,7 +115,7 @@ LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
 
 
 class CompareRunsScreen(ChartControls, AppScreen):
-    """Comparison of several runs; ``make_feed`` creates the feed that reads them."""
+    """Compares several runs; ``make_feed`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "RowTable"
@@ -334,7 +334,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class ComparePage(Page):
-    """Several jobs side by side; the first is the baseline."""
+    """The page that compares several jobs with the first of them, the baseline."""
 
     jobs: tuple[TrainingJob, ...]
 

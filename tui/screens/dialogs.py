@@ -43,18 +43,18 @@ class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
     """Id of the widget with the details, which selects its style."""
 
     def __init__(
-        self, question: str, about: str, buttons: Sequence[Button], field: Input | None = None
+        self, question: str, details: str, buttons: Sequence[Button], field: Input | None = None
     ) -> None:
         super().__init__()
         self._question = question
-        self._about = about
+        self._details = details
         self._buttons = buttons
         self._field = field
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield WrappedText(sanitize_multiline(self._question), id="question")
-            yield WrappedText(sanitize_multiline(self._about), id=self.ABOUT_ID)
+            yield WrappedText(sanitize_multiline(self._details), id=self.ABOUT_ID)
             if self._field is not None:
                 yield self._field
                 yield WrappedText(id="problem")
@@ -97,7 +97,7 @@ class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     ]
 
     def __init__(
-        self, question: str, about: str, choices: Sequence[Choice[Answer]], *, safest: str, dangerous: str
+        self, question: str, details: str, choices: Sequence[Choice[Answer]], *, safest: str, dangerous: str
     ) -> None:
         buttons = [
             Button(
@@ -109,7 +109,7 @@ class ChoiceScreen(Dialog[Answer], Generic[Answer]):
             for choice in choices
             if choice.label
         ]
-        super().__init__(question, about, buttons)
+        super().__init__(question, details, buttons)
         self._answers = {choice.id: choice.answer for choice in choices}
         self._safest = safest
         for choice in choices:
@@ -131,8 +131,8 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
     ABOUT_ID = "consequence"
 
-    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
-        choices = (Choice("yes", "y", yes, True), Choice("no", "n,escape,q", no, False))
+    def __init__(self, question: str, consequence: str, yes_label: str, no_label: str = "Cancel") -> None:
+        choices = (Choice("yes", "y", yes_label, True), Choice("no", "n,escape,q", no_label, False))
         super().__init__(question, consequence, choices, safest="no", dangerous="yes")
 
 
@@ -190,8 +190,8 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             Choice("keep", "n", "Keep", "keep"),
             Choice("back", "escape,q", "Back" if is_planned else "", "as before"),
         )
-        about = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
-        super().__init__(question, about, choices, safest="back" if is_planned else "keep", dangerous="now")
+        details = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
+        super().__init__(question, details, choices, safest="back" if is_planned else "keep", dangerous="now")
         self._consequence = consequence
         self._parse_rules = parse_rules
         self._read_unsaved = read_unsaved
@@ -228,12 +228,12 @@ class PathDialog(Dialog[Answer]):
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
 
-    def __init__(self, question: str, about: str, field: Input, yes: str) -> None:
+    def __init__(self, question: str, details: str, field: Input, yes_label: str) -> None:
         buttons = (
-            Button(f"{yes} (enter)", variant="primary", id="yes", compact=True),
+            Button(f"{yes_label} (enter)", variant="primary", id="yes", compact=True),
             Button("Cancel (esc)", id="no", compact=True),
         )
-        super().__init__(question, about, buttons, field)
+        super().__init__(question, details, buttons, field)
 
     async def answer(self, typed: str) -> Answer:
         """Convert the typed text to the answer. Raises ValueError or OSError if it is not valid."""
@@ -269,16 +269,16 @@ class PathDialog(Dialog[Answer]):
 
 
 class StopRulesScreen(PathDialog["GuardRules"]):
-    """Asks on which conditions a run is stopped; the result is None if the user cancels."""
+    """Asks on which conditions to stop a run; the result is the parsed conditions, or None if canceled."""
 
     def __init__(self, question: str, parse_rules: Callable[[str], GuardRules]) -> None:
-        about = (
+        details = (
             "A finding, an amount, a time, or several: the first that applies stops the job. Add "
             "after-checkpoint to stop it only after the next checkpoint. Watches only while this dashboard "
             "is open; bt-tui guard watches without it."
         )
         field = Input(placeholder="loss-not-finite stalled 200usd 06:00", id="rules", compact=True)
-        super().__init__(f"{question} When?", about, field, "Watch")
+        super().__init__(f"{question} When?", details, field, "Watch")
         self._parse_rules = parse_rules
 
     async def answer(self, typed: str) -> GuardRules:
@@ -288,9 +288,9 @@ class StopRulesScreen(PathDialog["GuardRules"]):
 class DownloadFolderScreen(PathDialog[Path]):
     """Dialog for the target folder of a download; the result is None if the user cancels."""
 
-    def __init__(self, title: str, about: str, folder: Path, refusal_of: Callable[[Path], str]) -> None:
+    def __init__(self, title: str, details: str, folder: Path, refusal_of: Callable[[Path], str]) -> None:
         field = Input(str(folder), id="folder", compact=True)
-        super().__init__(f"Download {title}", about, field, "Download")
+        super().__init__(f"Download {title}", details, field, "Download")
         self._refusal_of = refusal_of
         """Returns why a folder cannot be used; empty if it can."""
 
@@ -319,9 +319,9 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
         tables_note = (
             f" in {counted(len(tables), 'table')}; CSV writes one file each" if len(tables) > 1 else ""
         )
-        about = f"{counted(rows, 'row')}{tables_note}. .json saves JSON, any other name CSV."
+        details = f"{counted(rows, 'row')}{tables_note}. .json saves JSON, any other name CSV."
         field = Input(str(proposal), id="file", compact=True)
-        super().__init__(f"Export {sanitize(noun)}", about, field, "Save")
+        super().__init__(f"Export {sanitize(noun)}", details, field, "Save")
         self._tables = tuple(tables)
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
@@ -358,9 +358,9 @@ class FileConflictScreen(ChoiceScreen[ExistingChoice | None]):
             Choice("overwrite", "o", "Overwrite", "overwrite"),
             Choice("cancel", "escape,q,n", "Cancel", None),
         )
-        about = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
+        details = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
         question = f"{subject} with different content"
-        super().__init__(question, about, choices, safest="skip", dangerous="overwrite")
+        super().__init__(question, details, choices, safest="skip", dangerous="overwrite")
 
 
 class ChoiceList(OptionList):

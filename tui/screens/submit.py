@@ -102,11 +102,11 @@ class StarterScreen(PathDialog[Path]):
     """Asks for a folder and writes a starter project to it; the result is the path of its config, or None."""
 
     def __init__(self, starter: StarterProject) -> None:
-        about = (
+        details = (
             f"{starter.summary}.\nFor {starter.machine}. Its config opens for review; nothing is submitted."
         )
         field = Input(starter.name, id="folder", compact=True)
-        super().__init__(f"New project from {starter.name}: in which folder?", about, field, "Create")
+        super().__init__(f"New project from {starter.name}: in which folder?", details, field, "Create")
         self._starter = starter
 
     async def answer(self, typed: str) -> Path:

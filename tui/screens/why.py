@@ -161,7 +161,7 @@ class WhyScreen(AppScreen):
         explanation = self.snapshot.explanation
         if explanation is not None:
             text = markdown(explanation, self.job.name or self.job.id)
-            self.post_message(CopyRequested(text, "explanation", lines=True))
+            self.post_message(CopyRequested(text, "explanation", keeps_line_breaks=True))
         else:
             self.notify(READING_TEXT)
 
@@ -225,7 +225,7 @@ def _chart_spec(
 
 @dataclass(frozen=True, eq=False)
 class WhyPage(Page):
-    """The problems of a run, explained."""
+    """The page that explains the problems of a run."""
 
     run: RunSnapshot
     latest: Callable[[], RunSnapshot | None]

@@ -110,11 +110,11 @@ def text_column(
     text_of: Callable[[Row], str],
     tone: str = "plain",
     *,
-    right: bool = False,
+    right_aligned: bool = False,
     shrinks: bool = False,
 ) -> Column[Row]:
     """Return a column that is only printed by commands, as texts of one tone."""
-    align: Literal["left", "right"] = "right" if right else "left"
+    align: Literal["left", "right"] = "right" if right_aligned else "left"
     return Column(title, title, text_cell(text_of, tone), align=align, heading=title or " ", shrinks=shrinks)
 
 

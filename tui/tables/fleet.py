@@ -52,7 +52,7 @@ def header_facts(
     snapshot: FleetSnapshot | None,
     rows: Sequence[JobRow],
     *,
-    marked: int,
+    marked_count: int,
     compare_key: str,
     filter_key: str,
     query: str,
@@ -61,8 +61,8 @@ def header_facts(
     """Return the facts of Home's header, the most important first, and how many of them must stay visible.
 
     Facts about what hides jobs must stay visible: the filter ``query``, the selected ``project`` (empty for
-    all projects), and how many of all jobs are listed. ``rows`` are the listed jobs and ``marked`` is the
-    number of marked ones; ``filter_key`` and ``compare_key`` are the keys to show as hints.
+    all projects), and how many of all jobs are listed. ``rows`` are the listed jobs, of which
+    ``marked_count`` are marked; ``filter_key`` and ``compare_key`` are the keys to show as hints.
     """
     facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {remote_label}", "plain")]]
     if query:
@@ -72,8 +72,8 @@ def header_facts(
         in_project = [(" in ", "muted"), (project, "accent")] if project else []
         facts.append([(f"{len(rows)} of {counted(job_count, 'job')}", "plain"), *in_project])
     priority_count = len(facts)
-    if marked:
-        facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
+    if marked_count:
+        facts.append([(f"◆ {marked_count} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
         running_rows = [row for row in rows if row.running]
         if counts := count_needing_attention(rows):
@@ -180,9 +180,9 @@ def _health(row: JobRow) -> list[Span]:
 
 
 def _verdict(row: JobRow) -> str | None:
-    """Return the severity of the worst finding.
+    """Return the severity of the worst finding, such as ``critical``.
 
-    Without findings, return ``healthy`` for a running job, ``checking`` until its log is read, else None.
+    Without findings, return None, or for a running job ``healthy`` (until its log is read, ``checking``).
     """
     severities = (finding.severity for finding in row.findings if finding.severity != "info")
     verdict_without_findings = "healthy" if row.preview.log_read else "checking"

@@ -351,7 +351,7 @@ def _gpu_series(
 
 
 def _front_positions(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
-    """Map chart ids to positions for the charts in front: the reward, else the loss, then pinned charts."""
+    """Return the positions of the front charts by id: the reward, else the loss, then pinned charts."""
     headline_names = headline_metrics(progress.metrics) if progress is not None else []
     first_id, *other_ids = [METRIC_ID_PREFIX + name for name in headline_names] or ["loss"]
     chart_ids = (first_id, *view.pins, *other_ids)

@@ -27,7 +27,9 @@ class ChartControls(MessagePump):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.grid = ChartGrid(id="charts")
-        self.chart_filter = FilterField("words in a chart's name, e.g. reward", id="chart-filter", stays=True)
+        self.chart_filter = FilterField(
+            "words in a chart's name, e.g. reward", id="chart-filter", stays_open=True
+        )
 
     def full_range(self) -> tuple[float, float] | None:
         """Return the range that can be shown at most, such as the whole run; None before it is known."""

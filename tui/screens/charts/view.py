@@ -14,12 +14,12 @@ from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, position_label
 
 LENGTHS_S = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
-"""Lengths of the visible time range, in seconds, that keys step through; the whole run comes first."""
+"""Lengths of the visible time range, in seconds; keys step from the whole run through them."""
 LENGTHS_STEPS = (10_000.0, 1000.0, 100.0)
-"""Lengths of the visible range on an axis of training steps, in steps, that keys step through."""
+"""Lengths of the visible range on an axis of training steps, in steps; keys step through them."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
-"""Kinds of x axis, in the order in which the key steps through them."""
+"""Kinds of x axis, in the order in which the key for the x axis steps through them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class CheckboxList(ChoiceList):
     ]
 
     class Complete(Message):
-        """The user has finished marking."""
+        """The user has finished marking options."""
 
     def __init__(self, options: Sequence[Option], marked: Collection[str]) -> None:
         self._question_options = tuple(options)
@@ -57,7 +57,7 @@ class CheckboxList(ChoiceList):
         return self.marked_values
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
-        """Update the texts of the options; return False if other options are needed, and thus a new list.
+        """Update the texts of the options; return False for other options, which take a new list.
 
         If the user has not changed any mark, mark the proposed options.
         """
@@ -133,7 +133,7 @@ class QuestionPane(Vertical):
         return False
 
     def revise(self, question: Question) -> bool:
-        """Update the options if it is the same question; return False if a new pane is needed."""
+        """Show the newest state of the question; return False if that takes a new pane."""
         previous, self.question = self.question, question
         if question.id != previous.id:
             return False

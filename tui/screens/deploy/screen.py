@@ -249,7 +249,7 @@ class DeployScreen(Recolored, AppScreen):
         self.hide_hints(
             next=question.kind != "pairs", previous=not form.can_go_back
         )  # elsewhere, enter continues
-        self.labels = {"back": "review"} if self._was_reviewed else {}
+        self.temporary_labels = {"back": "review"} if self._was_reviewed else {}
         if self._question_pane is None or not self._question_pane.revise(question):
             # not awaited in a worker: canceling it would also cancel the tasks of the removed widgets,
             # and so the task of the app, which awaits them
@@ -428,7 +428,7 @@ class DeployScreen(Recolored, AppScreen):
             noun = self._shown_format or "python"
             text = form.review.config_texts[noun]
         if text:
-            self.post_message(CopyRequested(text, noun, lines=True))
+            self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.stage == "loading" and self.snapshot.error:
@@ -472,7 +472,7 @@ class DeployScreen(Recolored, AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class DeployPage(Page):
-    """The deploy form for checkpoints of a job; without a job, the form first asks for the job."""
+    """The page that deploys checkpoints of a job; without a job, its form first asks for the job."""
 
     changes_server = True
 

@@ -233,7 +233,7 @@ class FilesScreen(TreeScreen):
 
 @dataclass(frozen=True, eq=False)
 class FilesPage(Page):
-    """The files of a checkpoint."""
+    """The page with the files of a checkpoint."""
 
     job: TrainingJob
     checkpoint: Checkpoint

@@ -62,7 +62,7 @@ MAX_BOOKMARKS = 200
 
 
 class JobsPane(Vertical):
-    """Holds the list and the preview; posts ``Resized``, also if a line above the list appears."""
+    """Holds the list of jobs and the preview; posts ``Resized`` when its size changes."""
 
     class Resized(Message):
         pass
@@ -188,19 +188,19 @@ class HomeScreen(AppScreen):
         if snapshot is None:
             return
         for project in snapshot.projects:
-            about = f"{counted(project.jobs, 'job')}, {project.running} running"
+            description = f"{counted(project.jobs, 'job')}, {project.running} running"
             if project.team:
-                about = f"{project.team} · {about}"
+                description = f"{project.team} · {description}"
             choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
-            yield PaletteItem("project", project.name, about, choose, project.id)
+            yield PaletteItem("project", project.name, description, choose, project.id)
         positions = {row.id: index for index, row in enumerate(self._jobs.rows)}
         for row in sorted(snapshot.jobs, key=lambda row: positions.get(row.id, len(positions))):
             state = row.note if row.alarmed else row.status.word
-            about = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+            description = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",
                 row.name,
-                about,
+                description,
                 partial(self.post_message, OpenPage(JobPage(row.job))),
                 row.id,
             )
@@ -208,7 +208,7 @@ class HomeScreen(AppScreen):
     def watch_snoozed(self) -> None:
         self._show_jobs()
 
-    watch_marked_ids = watch_stopping = watch_snoozed
+    watch_marked_ids = watch_planned_stops = watch_snoozed
 
     def watch_connection(self, previous: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
@@ -255,8 +255,8 @@ class HomeScreen(AppScreen):
             if self.bookmarks:
                 bookmarked_ids = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in bookmarked_ids else row for row in jobs]
-            if self.stopping:
-                jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
+            if self.planned_stops:
+                jobs = [replace(row, stopping=self.planned_stops.get(row.id, "")) for row in jobs]
             matching_rows = filtered(jobs, project_id=project_id, query=self._query)
             is_default_order = self.sort == DEFAULT_SORT
             # the rows of a snapshot are already in the default order
@@ -282,7 +282,7 @@ class HomeScreen(AppScreen):
             self._remote_label,
             self.snapshot,
             self._jobs.rows,
-            marked=len(self.marked_ids),
+            marked_count=len(self.marked_ids),
             compare_key=self.key_for("home.compare"),
             filter_key=self.key_prefix("home.filter"),
             query=sanitize(self.query_text.strip()),
@@ -520,7 +520,7 @@ class HomeScreen(AppScreen):
         rows_by_id = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
         lines = [status_line(rows_by_id[job_id]) for job_id in ids if job_id in rows_by_id]
         if lines or self.require_job():
-            self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
+            self.post_message(messages.CopyRequested("\n".join(lines), "status", keeps_line_breaks=True))
 
     # View
 

@@ -67,7 +67,7 @@ class CheckpointPane(Vertical):
         self._curve_chart: ChartData | None = None
         """The chart below the table, cached until the rows change: the cursor moves more often."""
         self._filled_at: datetime | None = None
-        """When the table was last filled; the clock is that of the snapshots."""
+        """Time of the snapshot with which the table was last filled; None if it was not filled yet."""
         self._facts_inputs: tuple[object, ...] = ()
         """The data from which the facts were computed; facts are computed again only if it changes."""
         self._initial_key: str | None = None
@@ -298,7 +298,9 @@ class CheckpointPane(Vertical):
         if (checkpoint := self._require_checkpoint()) is not None:
             snippet = resume_snippet(self._job.id, checkpoint.name)
             self.post_message(
-                messages.CopyRequested(snippet, "the LoadCheckpointConfig for config.py", lines=True)
+                messages.CopyRequested(
+                    snippet, "the LoadCheckpointConfig for config.py", keeps_line_breaks=True
+                )
             )
 
 

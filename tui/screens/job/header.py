@@ -62,7 +62,7 @@ class RunHeader(Vertical):
 
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
         # always shown of identity: name, status, hardware; of health: the worst finding, the number of other
@@ -79,7 +79,7 @@ class RunHeader(Vertical):
         bar = [] if self.screen.has_class("-low") else progress_bar_fact(run, width)
         self.query_one("#bar").display = bool(bar)
         rows = {
-            "#identity": identity_facts(run, width, stopping=self.stopping.get(run.job.id, "")),
+            "#identity": identity_facts(run, width, planned_stop=self.planned_stops.get(run.job.id, "")),
             "#health": health_facts(run, width, self.snoozed),
             "#bar": [bar],
             "#progress": progress_facts(run) if bar else [*step_and_eta_facts(run), *progress_facts(run)],
@@ -87,7 +87,7 @@ class RunHeader(Vertical):
         for name, facts in rows.items():
             self.query_one(name, StatusLine).set_facts(facts)
 
-    watch_snapshot = watch_snoozed = watch_stopping = on_resize
+    watch_snapshot = watch_snoozed = watch_planned_stops = on_resize
 
     @on(events.Click, "#progress, #health")
     async def _open_why(self) -> None:
@@ -129,7 +129,7 @@ def progress_bar_fact(run: RunSnapshot, width: int) -> Fact:
     return [("".join(text for text, _ in spans), tone) for tone, spans in spans_by_tone]
 
 
-def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
+def identity_facts(run: RunSnapshot, width: int, *, planned_stop: str = "") -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -137,8 +137,8 @@ def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
     ]
-    if stopping and not job.is_finished:
-        facts.insert(2, [(f"■ {stopping}", "caution")])
+    if planned_stop and not job.is_finished:
+        facts.insert(2, [(f"■ {planned_stop}", "caution")])
     cost_spans = _cost_fact(run)
     free_cells = width - sum(_fact_cells(fact) + 2 for fact in facts)
     facts.append(cost_spans if _fact_cells(cost_spans) <= free_cells else cost_spans[-1:])
@@ -149,7 +149,7 @@ def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[
 
 
 def step_and_eta_facts(run: RunSnapshot) -> list[Fact]:
-    """Return the step, the total, and the ETA."""
+    """Return the facts about the current step, the total number of steps, and the ETA."""
     progress = run.progress
     if progress is None or progress.step is None:
         return []

@@ -68,7 +68,7 @@ class LogColumns(Horizontal):
         return [column.view for column in self.query(LogColumn)]
 
     @property
-    def current(self) -> LogView:
+    def current_view(self) -> LogView:
         """The view with the focus, else the first view."""
         return next((view for view in self.views if view.has_focus), self.main_view)
 
@@ -119,16 +119,16 @@ class LogColumns(Horizontal):
 
     @on(Moved)
     def _moved(self, message: Moved) -> None:
-        if message.view is self.current:
+        if message.view is self.current_view:
             self.align_columns()
 
     def align_columns(self) -> None:
         """Scroll all other columns to the time of the focused column."""
-        focused = self.current
+        focused = self.current_view
         for view in self.views:
             if view is not focused:
                 view.viewport.align_with(focused.viewport)
 
     def focus_next(self, step: int) -> None:
         views = self.views
-        self.screen.set_focus(views[(views.index(self.current) + step) % len(views)])
+        self.screen.set_focus(views[(views.index(self.current_view) + step) % len(views)])

@@ -152,7 +152,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     @property
     def view(self) -> LogView:
-        return self.columns.current
+        return self.columns.current_view
 
     def focus_view(self) -> None:
         self.screen.set_focus(self.view)
@@ -334,7 +334,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def action_find_in_log(self) -> None:
         pattern = self._log_state.pattern
-        self.field.open("find", pattern.text if pattern else "", selected=True)
+        self.field.open("find", pattern.text if pattern else "", is_selected=True)
 
     def action_filter_log(self) -> None:
         self._options_before_field = self.options
@@ -356,7 +356,7 @@ class LogPane(MountsWithChildren, Vertical):
         if message.purpose == "filter" and not self.field.problem:
             self._resolve_pattern(self._filter)
         elif message.purpose == "find" and not self.field.problem:
-            self._resolve_pattern(partial(self._find, moves=False))
+            self._resolve_pattern(partial(self._find, moves_cursor=False))
 
     def _filter(self, pattern: LogPattern | None) -> None:
         invert = pattern is not None and self.field.switches.invert
@@ -394,11 +394,11 @@ class LogPane(MountsWithChildren, Vertical):
 
     # Searching
 
-    def _find(self, pattern: LogPattern | None, *, moves: bool = True) -> None:
+    def _find(self, pattern: LogPattern | None, *, moves_cursor: bool = True) -> None:
         self._log_state.pattern, self._log_state.match = pattern, None
         self.is_searching = pattern is not None
         for view in self.columns.views:
-            view.find(pattern if view is self.view else None, goes_to_match=moves)
+            view.find(pattern if view is self.view else None, goes_to_match=moves_cursor)
         self.show_log_status()
 
     @on(MatchChanged)
@@ -491,7 +491,7 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"{noun} too long for the clipboard: save them to a file instead.")
         else:
             noun = "line" if len(entries) == 1 else counted(len(entries), "line")
-            self.post_message(CopyRequested(text, noun, lines=True))
+            self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     async def _save(self, typed: str) -> None:
         """Save the lines shown, or all lines."""
@@ -499,7 +499,7 @@ class LogPane(MountsWithChildren, Vertical):
         can_replace = path == self._replaceable
         try:
             with self._delaying_parts():
-                entries = self.view.model.entries(filtered=not self.field.switches.everything)
+                entries = self.view.model.entries(filtered=not self.field.switches.whole_log)
                 line_count = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
         except FileExistsError:
             self._replaceable = path

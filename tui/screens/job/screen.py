@@ -183,7 +183,7 @@ class JobScreen(AppScreen):
         )
 
     def compose(self) -> ComposeResult:
-        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.stopping)
+        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.planned_stops)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         yield TabStrip(id="tabs")
         yield TimeRow(id="time")
@@ -242,9 +242,9 @@ class JobScreen(AppScreen):
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
             job_text = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (job_text, sanitize(checkpoint.checkpoint_type or ""), size)
-            about = " · ".join(fact for fact in facts if fact)
+            description = " · ".join(fact for fact in facts if fact)
             on_choose = partial(self.checkpoints.open_files, checkpoint)
-            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, on_choose)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), description, on_choose)
 
     def _show_metric(self, name: str) -> None:
         self.tab = "metrics"
@@ -264,7 +264,7 @@ class JobScreen(AppScreen):
             self._remembered_layout = layout
             self._memory.put(job=layout)
 
-    @on(TimeBar.Sought)
+    @on(TimeBar.SeekRequested)
     def _read_recorded_time(self) -> None:
         """Read a recording at another time; until its data arrives, the screen shows the previous time."""
         if self._recorded_run is not None:
@@ -500,7 +500,7 @@ class JobScreen(AppScreen):
     def action_copy_status(self) -> None:
         if self.snapshot is not None:
             text = status_markdown(self.snapshot)
-            self.post_message(messages.CopyRequested(text, "status", lines=True))
+            self.post_message(messages.CopyRequested(text, "status", keeps_line_breaks=True))
 
     def action_back(self) -> None:
         """Reset the filter, else cursor, marks or selected node; if none is set, go back to Why, or close."""

@@ -41,7 +41,7 @@ class TimeBar(Widget):
     ALLOW_SELECT = False
     DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"
 
-    class Sought(Message):
+    class SeekRequested(Message):
         """The user chose another time of the recording; the screen must read its data."""
 
     def __init__(self, run: RecordedRun, *, id: str | None = None) -> None:
@@ -49,9 +49,9 @@ class TimeBar(Widget):
         self._run = run
         self._moments: Sequence[Moment] = ()
         self._track = (0, 1)
-        """First cell of the track, and its width."""
+        """First cell and width of the track, the line that stands for the run."""
         self._shown_at = run.begin
-        self._dragging = False
+        self._is_dragging = False
         self._read_timer: Timer | None = None
         # the longest of these steps that fits at least 50 times into the run
         steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
@@ -73,7 +73,7 @@ class TimeBar(Widget):
 
     def _update_key_label(self) -> None:
         if isinstance(self.screen, AppScreen):
-            self.screen.labels = {"play": "pause"} if self._is_playing else {}
+            self.screen.temporary_labels = {"play": "pause"} if self._is_playing else {}
 
     async def _find_moments(self) -> None:
         async for moments in self._run.moments():
@@ -89,7 +89,7 @@ class TimeBar(Widget):
     def _show_and_read(self) -> None:
         self.refresh()
         if self._read_timer is None:
-            self.post_message(self.Sought())
+            self.post_message(self.SeekRequested())
         else:
             self._read_timer.stop()
         self._read_timer = self.set_timer(
@@ -99,7 +99,7 @@ class TimeBar(Widget):
     def _end_of_seeking(self, has_unread_seek: bool) -> None:
         self._read_timer = None
         if has_unread_seek:
-            self.post_message(self.Sought())
+            self.post_message(self.SeekRequested())
 
     def action_go_to_mark(self, step: int) -> None:
         at = self._run.at
@@ -136,16 +136,16 @@ class TimeBar(Widget):
     # The mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._dragging = True
+        self._is_dragging = True
         self.capture_mouse()
         self._seek_to_cell(event.x)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragging:
+        if self._is_dragging:
             self._seek_to_cell(event.x)
 
     def on_mouse_up(self) -> None:
-        self._dragging = False
+        self._is_dragging = False
         self.release_mouse()
 
     def _seek_to_cell(self, x: int) -> None:
