@@ -125,7 +125,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
             "open_job",
             "enter",
             "open",
-            "Open the job: a failed job on Logs, the last opened job as you left it.",
+            "Open the job; a failed job opens on Logs, the last opened job as you left it.",
         ),
         (
             "filter",
@@ -296,7 +296,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("band", "b", "band", "Draw nodes as a band with outliers, or one line each."),
         ("log_scale", "L", "log scale", "Toggle log scale on charts without a fixed range."),
         ("x_axis", "x", "x axis", "Cycle the x axis: time ago, clock, time since start, step."),
-        ("sort_nodes", "S", "sort nodes", "Sort outlier nodes first, or by rank."),
+        ("sort_nodes", "S", "sort nodes", "Sort nodes with problems first, or by rank."),
         ("node_history", "H", "history", "Show nodes over time, one row each, or current values."),
     ),
     Scope.CHECKPOINTS: (
@@ -407,7 +407,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     ),
     Scope.WHY: (
         ("next_problem", "exclamation_mark,n", "next problem", "Explain the next problem.", FOOTER),
-        ("show_log", "enter", "log there", "Open the log where the problem began."),
+        ("show_log", "enter", "show log", "Open the log where the problem began."),
         ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", DANGEROUS),
         ("resume", "K", "resume", "Copy the command that resumes the job from its newest checkpoint."),
         ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown, for a chat or an issue."),
@@ -435,7 +435,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Go back; first clear filter, marks, readout and sorting."),
+        ("back", "escape", "back", "Clear the filter, marks, readout or sorting; if none is set, go back."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
@@ -444,7 +444,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser.", RARE),
         ("switch_project", "0", "team or project", "Switch team or project, or show all."),
         ("switch_remote", "U", "remote", "Switch remote."),
-        ("help", "question_mark", "help", "Keyboard shortcuts.", FOOTER),
+        ("help", "question_mark", "help", "Show keyboard shortcuts.", FOOTER),
         ("quit", "q", "quit", "Quit. Jobs keep running, except in the demo.", FOOTER),
         ("command_palette", "colon,ctrl+p", "commands", "Search jobs and actions.", FOOTER),
     ),

@@ -215,7 +215,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         shown_count = len(self.query_one(RowTable).columns_shown) - 2
         if 0 < shown_count < len(runs):
             next_key = self.key_for("compare.next_base")
-            facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} next", "warn")])
+            facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} for next", "warn")])
         priority_count = 1 + len(facts)
         runs_being_read = [run for run in runs if run.state in ("waiting", "reading")]
         if runs_being_read:

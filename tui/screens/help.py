@@ -28,9 +28,9 @@ WIDE_CELLS = 166
 """From this width on, the sections are in two columns."""
 NAVIGATION_KEYS = (
     ("↑ ↓  j k", "Move one line."),
-    ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
+    ("^d ^u", "Move half a page; ^f ^b or page down/up move a whole page."),
     ("g  G", "Go to the start or the end."),
-    ("mouse", "Click to select, again to open; scroll; click headings to sort."),
+    ("mouse", "Click to select, again to open; click headings to sort; scroll."),
 )
 SEVERITY_SIGNS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
@@ -70,7 +70,7 @@ class HelpScreen(ModalScreen[None]):
         with Vertical(id="box") as box:
             box.border_title, box.border_subtitle = (
                 "Keyboard shortcuts",
-                "/ finds · a click acts · esc closes",
+                "/ searches · a click on a key runs it · esc closes",
             )
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):

@@ -35,7 +35,7 @@ READING_TEXT = "Reading the evidence…"
 UNEXPLAINED = Explanation("")
 """Stands in for the explanation until it is available."""
 ACTION_LABELS = {
-    "show_log": "log there",
+    "show_log": "show log",
     "stop_job": "stop",
     "resume": "resume",
     "copy_markdown": "copy for a chat",

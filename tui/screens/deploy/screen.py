@@ -98,7 +98,7 @@ class DeploymentPane(Vertical):
             for line in (
                 f"last start {startup}" if startup else "",
                 result.link,
-                later_command and f"later: {later_command}",
+                later_command and f"to see this again: {later_command}",
             ):
                 if line:
                     head_text.append(f"\n{sanitize(line)}", tones["muted"])
