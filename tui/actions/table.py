@@ -105,8 +105,8 @@ FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, Action
 CHART_CALLS = {
     "zoom_in": "zoom(1)",
     "zoom_out": "zoom(-1)",
-    "log_scale": "toggle_in_view('log')",
-    "band": "toggle_in_view('lines')",
+    "log_scale": "toggle_in_view('log_scale')",
+    "band": "toggle_in_view('draws_lines')",
     "cursor_left": "move_cursor(-1)",
     "cursor_right": "move_cursor(1)",
     "cursor_far_left": "move_cursor(-10)",

@@ -94,7 +94,7 @@ class Navigation(Service):
 
     def _prepare(self, screen: AppScreen) -> None:
         """Bind the user's keys, and parse only the screen's new CSS: Textual would parse all CSS again."""
-        screen.change_keys(self._app.keys)
+        screen.bind_user_keys(self._app.keys)
         styles = self._app.stylesheet
         styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
 

@@ -89,7 +89,7 @@ class BaseApp(App[Any]):
 
 
 class Service:
-    """Does one kind of work for all screens."""
+    """Base class of services, which do one kind of work for all screens, such as downloads."""
 
     def __init__(self, app: BaseApp) -> None:
         self._app = app

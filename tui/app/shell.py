@@ -458,7 +458,7 @@ class BtTuiApp(BaseApp):
         return (*screen_scopes, Scope.SCREEN, Scope.APP)
 
     def _open_once(self, dialog: Screen[Any], on_answer: Callable[[Any], None] | None = None) -> None:
-        """Open a dialog unless one of the same class is open, so that a repeated key opens only one."""
+        """Open a dialog, unless a dialog of its class is open because the key was pressed repeatedly."""
         if not any(type(screen) is type(dialog) for screen in self.screen_stack):
             self.push_screen(dialog, on_answer)
 
@@ -522,7 +522,7 @@ class BtTuiApp(BaseApp):
 
 
 def _recordings_label(recordings: OpenRecordings) -> str:
-    """Return the name of the recordings, and the time that is shown."""
+    """Return the name of the recordings and the current time of the replay, as one text."""
     return f"{sanitize(recordings.name)} {local_time(recordings.clock.now())}"
 
 

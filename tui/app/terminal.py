@@ -192,7 +192,7 @@ def _type_name(error: BaseException) -> str:
 
 
 def _save_report(report: str) -> Path | None:
-    """Write the report to a new private file in the folder of saved state, else in a temporary one."""
+    """Write the report to a new private file in the folder of saved state, else in the temporary folder."""
     name_prefix = datetime.now(UTC).strftime("crash-%Y%m%d-%H%M%S-")
     for folder in (memory_path().parent, Path(tempfile.gettempdir())):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Tips for new users above the footer: a key and what it does, until the user has used it."""
+"""Tips for new users above the footer: each explains a key, until the user has used the key."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TIPS = {
     "job.deploy": "deploys a checkpoint, step by step",
     "app.help": "shows all keyboard shortcuts",
 }
-"""All tips by action, in the order in which they are shown; each text follows the action's key."""
+"""Texts of tips, by ``scope.id`` of the action, in order of display; the line begins with its key."""
 
 
 class Tips(Service):

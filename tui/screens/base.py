@@ -234,7 +234,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     watch_temporary_labels = watch_hidden_hints
 
-    def change_keys(self, user_keys: Mapping[str, str]) -> None:
+    def bind_user_keys(self, user_keys: Mapping[str, str]) -> None:
         """Bind the user's keys, by ``scope.id`` of the action. Call this before the screen is shown."""
         self._bindings = with_user_keys(self._bindings, user_keys)
         self._user_keys = user_keys

@@ -52,7 +52,7 @@ AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "cl
 
 
 class ComparedCharts:
-    """The charts of several runs on one x axis. Caches the curves: computing them is slow."""
+    """The charts of several runs on one x axis; caches their curves, because computing them is slow."""
 
     def __init__(self, runs: Sequence[ComparedRun], axis: Axis) -> None:
         self._runs = runs
@@ -86,7 +86,7 @@ class ComparedCharts:
                 x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
-                log=view.log,
+                log=view.log_scale,
                 smoothing=view.smoothing,
                 shows_samples=len(lines) == 1,
                 hidden=view.hidden,

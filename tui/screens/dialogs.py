@@ -87,8 +87,8 @@ class Choice(Generic[Answer]):
 class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     """A question with a few answers, each with keys and a button.
 
-    ``safest`` is the id of the choice with the focus, so that an accidental Enter does no harm; the button
-    of the choice ``dangerous`` is red.
+    ``safest_id`` is the id of the choice with the focus, so that an accidental Enter does no harm; the button
+    of the choice ``dangerous_id`` is red.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,12 +97,18 @@ class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     ]
 
     def __init__(
-        self, question: str, details: str, choices: Sequence[Choice[Answer]], *, safest: str, dangerous: str
+        self,
+        question: str,
+        details: str,
+        choices: Sequence[Choice[Answer]],
+        *,
+        safest_id: str,
+        dangerous_id: str,
     ) -> None:
         buttons = [
             Button(
                 f"{choice.label} ({choice.keys.partition(',')[0].replace('escape', 'esc')})",
-                variant="error" if choice.id == dangerous else "default",
+                variant="error" if choice.id == dangerous_id else "default",
                 id=choice.id,
                 compact=True,
             )
@@ -111,16 +117,16 @@ class ChoiceScreen(Dialog[Answer], Generic[Answer]):
         ]
         super().__init__(question, details, buttons)
         self._answers = {choice.id: choice.answer for choice in choices}
-        self._safest = safest
+        self._safest_id = safest_id
         for choice in choices:
             self._bindings.bind(choice.keys, f"choose('{choice.id}')", show=False)
 
     def on_mount(self) -> None:
-        self.set_focus(self.query_one(f"#{self._safest}"))
+        self.set_focus(self.query_one(f"#{self._safest_id}"))
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.action_choose(event.button.id or self._safest)
+        self.action_choose(event.button.id or self._safest_id)
 
     def action_choose(self, choice_id: str) -> None:
         self.dismiss(self._answers[choice_id])
@@ -133,7 +139,7 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
     def __init__(self, question: str, consequence: str, yes_label: str, no_label: str = "Cancel") -> None:
         choices = (Choice("yes", "y", yes_label, True), Choice("no", "n,escape,q", no_label, False))
-        super().__init__(question, consequence, choices, safest="no", dangerous="yes")
+        super().__init__(question, consequence, choices, safest_id="no", dangerous_id="yes")
 
 
 class QuitScreen(ConfirmScreen):
@@ -191,7 +197,9 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             Choice("back", "escape,q", "Back" if is_planned else "", "as before"),
         )
         details = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
-        super().__init__(question, details, choices, safest="back" if is_planned else "keep", dangerous="now")
+        super().__init__(
+            question, details, choices, safest_id="back" if is_planned else "keep", dangerous_id="now"
+        )
         self._consequence = consequence
         self._parse_rules = parse_rules
         self._read_unsaved = read_unsaved
@@ -360,7 +368,7 @@ class FileConflictScreen(ChoiceScreen[ExistingChoice | None]):
         )
         details = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
         question = f"{subject} with different content"
-        super().__init__(question, details, choices, safest="skip", dangerous="overwrite")
+        super().__init__(question, details, choices, safest_id="skip", dangerous_id="overwrite")
 
 
 class ChoiceList(OptionList):

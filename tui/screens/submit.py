@@ -167,7 +167,7 @@ class SubmitScreen(Recolored, AppScreen):
         self._choice_table.can_focus = False  # the path field keeps the focus: its text filters the list
 
     def compose_body(self) -> ComposeResult:
-        """Yield the widgets of all stages; the stylesheet hides those of other stages."""
+        """Yield the widgets of all stages; the stylesheet hides the widgets of other stages."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(

@@ -195,7 +195,7 @@ def fitted_columns(
 
 
 def _with_alternative_cell(column: Column[Row], dropped_ids: Collection[str]) -> Column[Row]:
-    """Return the column with its cell of ``cells_without`` if it has one for a dropped column."""
+    """Return the column, with a cell from ``cells_without`` if it has an entry for a dropped column."""
     cell = next((cell for id, cell in column.cells_without.items() if id in dropped_ids), None)
     return column if cell is None else replace(column, cell=cell)
 

@@ -225,7 +225,7 @@ def _time_left(row: JobRow) -> list[Span]:
 
 
 def _loss(draw: CurveDrawer, row: JobRow) -> list[Span]:
-    """Return the curve and the value of the loss; for reinforcement learning, those of the reward."""
+    """Return the curve and the value of the loss; for reinforcement learning, of the reward."""
     value = row.loss if row.reward is None else row.reward
     if value is None:
         return _unless_reading(row, [])
@@ -427,12 +427,12 @@ def listed_columns(cells: Mapping[str, HealthCells]) -> tuple[Column[TrainingJob
         changes: dict[str, Any] = {"cell": cell, "needed_by": None}
         return cast("Column[TrainingJob]", replace(column, **changes))
 
-    health = (with_given_cells(column) for column in health_columns(lambda: None))
+    added_columns = (with_given_cells(column) for column in health_columns(lambda: None))
     identifying_columns = [
         replace(column, priority=10) for column in select_columns(JOB_COLUMNS, "id status")
     ]
     # of two columns with the same ID, the last is selected
-    columns = (*JOB_COLUMNS, *identifying_columns, *health)
+    columns = (*JOB_COLUMNS, *identifying_columns, *added_columns)
     return select_columns(columns, f"status id name gpus {HEALTH_COLUMN_IDS} age")
 
 

@@ -164,7 +164,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         origin=full_range(run)[0],
         end_label="end" if run.job.is_finished else "now",
         smoothing=view.smoothing,
-        log=view.log,
+        log=view.log_scale,
         marks=event_marks(run),
         cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
         hidden=view.hidden,
@@ -363,7 +363,7 @@ def _with_band(chart: ChartData, view: ChartView) -> ChartData:
 
     Many lines would cover each other.
     """
-    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
+    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.draws_lines))
 
 
 def _stepped_end(end: float, length: float) -> float:

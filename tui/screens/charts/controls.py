@@ -91,7 +91,7 @@ class ChartControls(MessagePump):
         self.chart_filter.open()
 
     def action_next_chart(self) -> None:
-        self.grid.next()
+        self.grid.show_next()
 
     def action_smoothing(self) -> None:
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))

@@ -36,7 +36,7 @@ LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
 
 
 class ChartGrid(Container, can_focus=True):
-    """Lays out charts in the available space; ``next`` puts the next chart first."""
+    """Lays out charts in the available space; ``show_next`` puts the next chart first."""
 
     DEFAULT_CSS = """
     ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
@@ -48,7 +48,7 @@ class ChartGrid(Container, can_focus=True):
     filter_text: var[str] = var("", init=False)
     """Only charts whose names contain all of these words are shown."""
     counts: var[tuple[int, int]] = var((0, 0), init=False)
-    """Number of charts shown, and of charts that have data and pass the filter."""
+    """Number of visible charts, and number of charts that have data and pass the filter."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -98,7 +98,7 @@ class ChartGrid(Container, can_focus=True):
             if chart.spec.x_axis == message.chart.spec.x_axis:
                 chart.hover(message.x)
 
-    def next(self) -> None:
+    def show_next(self) -> None:
         ids = [data.id for data in self._all_charts if data.has_data and data.matches(self.filter_text)]
         if ids:
             index = ids.index(self.front) if self.front in ids else 0

@@ -38,9 +38,9 @@ class ChartView:
     """Kind of x axis; "step" applies only to charts of the log."""
     smoothing: float = 0.0
     """Weight of the exponential mean that smooths curves; 0 for no smoothing."""
-    log: bool = False
+    log_scale: bool = False
     """Draw values on a logarithmic axis."""
-    lines: bool = False
+    draws_lines: bool = False
     """Draw each of many nodes as a line, instead of all as a band."""
     hidden: frozenset[str] = frozenset()
     """Names of the series that are not drawn."""
@@ -98,7 +98,7 @@ def range_text(window: Window, axis: XAxis) -> str:
 def drawing_notes(view: ChartView) -> list[str]:
     notes = (
         f"smooth {view.smoothing:g}" if view.smoothing else "",
-        "log" if view.log else "",
+        "log" if view.log_scale else "",
         f"{len(view.hidden)} hidden" if view.hidden else "",
     )
     return [note for note in notes if note]

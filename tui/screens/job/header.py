@@ -41,7 +41,7 @@ from tui.text.units import age, count, duration, gpu_time, hardware, number, per
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
-"""Spans of one fact, which a status line keeps together."""
+"""The spans of one fact; a status line never breaks a line within a fact."""
 FindingForm = Literal["dated", "long", "short", "clause", "brief"]
 _FORMS: tuple[FindingForm, ...] = ("dated", "long", "short", "clause", "brief")
 """How a finding is worded, from the longest form to the shortest."""

@@ -51,7 +51,7 @@ def pattern_text(pattern: LogPattern) -> str:
 
 
 class FirstErrorLine(StatusLine):
-    """Shows the first error, if any; a click, or the key that is shown, goes to the line of the error."""
+    """Shows the first error, if any; a click, or the key on the line, goes to the error in the log."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }

@@ -56,7 +56,7 @@ class LogColumns(Horizontal):
         self.options = options
         self.is_split = False
         self.nodes: tuple[str, ...] = ()
-        """The nodes shown side by side; empty if there is only one column."""
+        """Names of the nodes that are side by side; empty if there is only one column."""
         self.origin_ns: int | None = None
         """The start of elapsed time; None before it is known."""
 

@@ -172,7 +172,10 @@ class LogPane(MountsWithChildren, Vertical):
         self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
     def add_part(self, part: LogPart) -> None:
-        """Append or prepend log entries to the store, or fill a gap with them; after a restart, clear it."""
+        """Append or prepend log entries to the store, or fill a gap with them.
+
+        If the log is read again from the start, clear the store instead.
+        """
         if self._delayed_parts is not None:
             self._delayed_parts.append(part)
             return
@@ -276,7 +279,7 @@ class LogPane(MountsWithChildren, Vertical):
     # Nodes
 
     def show_node(self, node: str | None) -> None:
-        """Show only one node, or all nodes (None); side by side, the columns start with that node."""
+        """Show only the lines of this node, or of all nodes (None); side by side, begin with this node."""
         nodes = None if node is None else frozenset({node})
         self._choose_nodes(replace(self.options, nodes=nodes, hidden=self.options.hidden - {node}))
 
@@ -494,7 +497,7 @@ class LogPane(MountsWithChildren, Vertical):
             self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     async def _save(self, typed: str) -> None:
-        """Save the lines shown, or all lines."""
+        """Save the lines that pass the filter, or all lines, to the typed path; show a problem in the field."""
         path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:

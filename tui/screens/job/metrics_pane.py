@@ -262,7 +262,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
-        """The time range of the log (epoch seconds): that of the charts when zooming or panning last paused.
+        """Time range of the log (epoch seconds): the charts' range when zooming or panning last paused.
 
         If the range follows the newest lines, its start moves in steps of a 20th of its length.
         """

@@ -151,7 +151,7 @@ def _fractions(values: tuple[float | None, ...], full_value: float) -> tuple[flo
 
 
 def _gpu_memory_bytes(run: RunSnapshot) -> float:
-    """Return the memory of one GPU: that of the instance type, else the highest usage of any GPU now."""
+    """Return the memory of one GPU, from the instance type, else the highest usage of any GPU now."""
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     if limit_mib:
         return limit_mib * 1024.0**2

@@ -1,4 +1,4 @@
-"""The time bar of a recording: the length of the run, the time that is shown, and marks to jump to."""
+"""The time bar of a recording: the length of the run, the current time, and marks to jump to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKS: dict[MomentKind, tuple[str, str]] = {
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
 }
-"""Sign and tone by kind of moment; if moments share a cell, the kind that is last in this table is shown."""
+"""Sign and tone by kind of moment; if moments share a cell, the kind that comes last here is drawn."""
 
 
 class TimeBar(Widget):
