@@ -89,7 +89,7 @@ async def test_one_that_serves_is_stopped_and_started_again(server: DeployingSer
         await sees(pilot, "last start 40s: image pull 9s · weight download 31s")
         assert (
             "✓ active" in (screen := text_of(app))
-            and "later: bt-tui --remote acme deployments show " in screen
+            and "to see this again: bt-tui --remote acme deployments show " in screen
         )
         assert keys_offered(app) == {"promote", "deactivate"}
         assert app.focused is not None and app.focused.id == "deployment-log"

@@ -129,7 +129,7 @@ async def test_keys_of_no_use_on_downloads_say_why() -> None:
     done = replace(GOING, state=TransferState.DONE)
     said = {
         "x": ("No downloads.", "This download has ended."),
-        "t": ("No downloads.", "Only canceled and failed downloads resume."),
+        "t": ("No downloads.", "Only canceled or failed downloads can be resumed."),
         "y": ("No downloads.", "Copied folder"),
         "c": ("No download has ended.", ""),
     }

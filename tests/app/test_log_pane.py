@@ -466,7 +466,7 @@ async def test_nodes_side_by_side_where_there_is_room() -> None:
         assert "Log node-1 ·" in await reader.bar_after("comma", "vertical_line")
         await reader.resize(*NARROW)
         await reader.press("vertical_line")
-        assert "Side by side needs 76 columns; this log has 60." in reader.notices
+        assert "Side by side needs a width of 76 characters; this log has 60." in reader.notices
 
 
 @pytest.mark.proves("docs/logs.md", "The log viewer")

@@ -51,5 +51,5 @@ def test_copied_text_obeys_nothing_and_an_id_is_one_line() -> None:
     hostile = "job\nrm -rf ~\r\x1b]52;c;eA==\x07\u202e"
     one_line = CopyRequested(hostile, "job id").text
     assert one_line.isprintable()
-    lines = CopyRequested(hostile, "status", lines=True).text.split("\n")
+    lines = CopyRequested(hostile, "status", keeps_line_breaks=True).text.split("\n")
     assert len(lines) > 1 and all(line.isprintable() for line in lines)

@@ -113,5 +113,5 @@ async def test_job_is_stopped_on_conditions_while_the_dashboard_is_open(
         await sees(pilot, "stops on loss-not-finite, stalled")
         server.logs["job1"] = log
         await until(pilot, lambda: any("loss is NaN" in each.message for each in app._notifications))
-        await until(pilot, lambda: "stopped" in text_of(app) and not app.stopping)
+        await until(pilot, lambda: "stopped" in text_of(app) and not app.planned_stops)
     assert sum(asked.path.endswith("/stop") for asked in server.asked) == 1

@@ -52,7 +52,7 @@ async def test_another_remote_is_chosen_by_name_and_so_is_the_emulator_on_this_m
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
         here = Remote("local", own.url, own.url, SecretStr(own.key), "its folder")
-        app = BtTuiApp(resolve_remote("harbour", environ=environ), own_emulator=lambda: here)
+        app = BtTuiApp(resolve_remote("harbour", environ=environ), start_emulator=lambda: here)
         async with app.run_test(size=(100, 30)) as pilot:
             await sees(pilot, "harbour", "● live")
             await choose(pilot, app, "light", "lighthouse")

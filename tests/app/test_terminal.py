@@ -121,4 +121,4 @@ async def test_dashboard_that_its_browser_left_has_not_crashed() -> None:
 
     app = BtTuiApp(None)
     await app.run_async(headless=True, auto_pilot=leave)
-    assert not app.ended_unrequested
+    assert not app.ended_without_request

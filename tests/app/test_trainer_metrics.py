@@ -98,7 +98,7 @@ async def test_charts_are_filtered_by_typing_words_of_their_names() -> None:
         assert "0.490" in await pressed(pilot, "enter", "left")
         await pressed(pilot, "slash", "ctrl+u", *"GPU mem")
         assert titles(pilot) == ["GPU memory"]
-        assert "no chart has this in its name" in await pressed(pilot, "ctrl+u", *"nothing")
+        assert "no chart has these words in its name" in await pressed(pilot, "ctrl+u", *"nothing")
         await pressed(pilot, "escape", "escape")
         assert set(titles(pilot)) == set(before)
         assert not pilot.app.screen.query_one("#chart-filter", Input).display

@@ -155,7 +155,7 @@ async def test_enter_pressed_twice_opens_the_first_match_answers_once_and_choose
         await until(pilot, lambda: bool(answers))
         assert answers == [False] and len(app.screen_stack) == 2
         await to_screen(pilot, CommandPalette, "colon")
-        await sees(pilot, "Keyboard shortcuts.", after=(*"help",))
+        await sees(pilot, "Show keyboard shortcuts.", after=(*"help",))
         await at_once(app, pilot, "enter", "enter", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert [type(screen) for screen in app.screen_stack[1:]] == [HomeScreen, HelpScreen]

@@ -107,13 +107,14 @@ async def test_nothing_of_the_page_below_shines_through(theme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "is_over"), [(JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)]
+    ("shown", "has_job_ended"),
+    [(JOBS[0], False), (job("done", "COMPLETED", hours_ago=5, took_hours=1), True)],
 )
-async def test_only_a_job_that_ended_is_said_to_have_ended(shown: TrainingJob, is_over: bool) -> None:
+async def test_only_a_job_that_ended_is_said_to_have_ended(shown: TrainingJob, has_job_ended: bool) -> None:
     # before the server's time is known, too
     async with opened(why_screen(run(shown), explanation=None)) as pilot:
         assert "Reading the evidence" in text_of(pilot.app)
-        assert ("ended 2" in text_of(pilot.app)) is is_over
+        assert ("ended 2" in text_of(pilot.app)) is has_job_ended
 
 
 @pytest.mark.proves("docs/health.md", "Health and cost")

@@ -16,7 +16,7 @@ from typing import Any
 from api_client import Remote, TrainingClient
 from api_client.routes import ROUTES
 from support.log_reading import read_line
-from tui.actions.keymap import key_signs
+from tui.actions.keymap import key_labels
 from tui.actions.table import SCOPE_TITLES, Scope, actions_of
 from tui.analysis.health.check import Check
 from tui.analysis.health.registry import CHECKS
@@ -112,7 +112,7 @@ def keys_page(page: str) -> str:
 
 def _keys_of(scope: Scope) -> str:
     return "".join(
-        f"| {' '.join(f'`{sign}`' for sign in key_signs(action.keys).split(' '))} | {action.help}"
+        f"| {' '.join(f'`{sign}`' for sign in key_labels(action.keys).split(' '))} | {action.help}"
         f" | `{action.scope}.{action.id}` |\n"
         for action in actions_of(scope)
     )

@@ -202,7 +202,7 @@ async def go_home(app: TypedOn, pilot: Pilot[Any], remote: Remote) -> bool:
     What the last keys began may still open a screen, or the filter of Home (the palette runs what was chosen
     after it has closed).
     """
-    await app.continue_with(app.session_with(remote))
+    await app.switch_to_session(app.session_with(remote))
     polls_at_home = 0
     while polls_at_home < 4:
         assert app._exception is None

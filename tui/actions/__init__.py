@@ -1,1 +1,1 @@
-"""The actions of the dashboard, and the keys for them."""
+"""What the user can do in the dashboard (actions), and the keys for it."""

@@ -1,8 +1,8 @@
 """All actions of the dashboard, by scope, in the order in which help and documentation show them.
 
 Footer, help screen, command palette and docs/keys.md read this table, so they cannot disagree. An action is
-carried out by the method ``action_<id>`` of the screen, pane or app that has its scope, unless ``DOES`` names
-another implementation.
+carried out by the method ``action_<id>`` of the screen, pane or app that has its scope, unless
+``IMPLEMENTATIONS`` has an entry for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCOPE_TITLES = {scope: scope.capitalize() for scope in Scope} | {
     Scope.STATUS: "Metrics, Checkpoints, Details",
     Scope.SCREEN: "Every screen",
 }
-"""Headings in help and docs/keys.md."""
+"""Headings of the scopes in the help screen and in docs/keys.md."""
 
 JOB_TABS: dict[str, tuple[Scope, ...]] = {
     "live": (Scope.LOGS, Scope.CHARTS),
@@ -49,7 +49,7 @@ JOB_TABS: dict[str, tuple[Scope, ...]] = {
     "checkpoints": (Scope.CHECKPOINTS, Scope.STATUS),
     "details": (Scope.STATUS,),
 }
-"""The tabs of the job screen, and the scopes active on each besides ``Scope.JOB``."""
+"""The tabs of the job screen, with the scopes that are active on each tab besides ``Scope.JOB``."""
 
 READ_ONLY_NOTE = "Off: read-only."
 """Appended to the help of a dangerous action in a read-only dashboard."""
@@ -65,19 +65,19 @@ class ActionFlag(Flag):
     FIELD = auto()
     """The action opens an input field; all keys typed after the action's key go to the field."""
     RARE = auto()
-    """Help lists the action last, because few users need it, or because its counterpart comes earlier."""
+    """Help lists the action under "Less common": few users need it, or it reverses another action."""
 
 
-PLAIN = ActionFlag(0)
+NO_FLAGS = ActionFlag(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something the user can do.
+    """Something the user can do by a key, in the palette, or by a click in the help.
 
     ``keys`` are Textual key names, separated by commas. ``label`` is the text in the footer and the palette;
-    ``help`` is one short sentence. ``does`` is the action's implementation in ``DOES``; empty if a method
-    ``action_<id>`` carries out the action.
+    ``help`` is one short sentence. ``implementation`` is the action's entry in ``IMPLEMENTATIONS``; empty if
+    there is none, because a method ``action_<id>`` carries out the action.
     """
 
     scope: Scope
@@ -85,12 +85,12 @@ class Action:
     keys: str
     label: str
     help: str
-    flags: ActionFlag = PLAIN
-    does: str = ""
+    flags: ActionFlag = NO_FLAGS
+    implementation: str = ""
 
     @property
     def call(self) -> str:
-        """Textual's name of the action, for ``run_action`` from the palette and the help."""
+        """The argument for Textual's ``run_action`` that runs the action, such as ``screen.stop_job``."""
         return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.id}"
 
     def sentence(self, *, read_only: bool) -> str:
@@ -105,8 +105,8 @@ FOOTER, DANGEROUS, FIELD, RARE = ActionFlag.FOOTER, ActionFlag.DANGEROUS, Action
 CHART_CALLS = {
     "zoom_in": "zoom(1)",
     "zoom_out": "zoom(-1)",
-    "log_scale": "toggle_in_view('log')",
-    "band": "toggle_in_view('lines')",
+    "log_scale": "toggle_in_view('log_scale')",
+    "band": "toggle_in_view('draws_lines')",
     "cursor_left": "move_cursor(-1)",
     "cursor_right": "move_cursor(1)",
     "cursor_far_left": "move_cursor(-10)",
@@ -114,10 +114,10 @@ CHART_CALLS = {
     "pan_back": "pan(-0.5)",
     "pan_forward": "pan(0.5)",
 }
-"""Method calls of chart actions: ``move_cursor`` moves by columns, ``pan`` by fractions of the time range."""
+"""Implementations of chart actions: ``move_cursor`` takes columns, ``pan`` a fraction of the time range."""
 
 ActionRow = tuple[str, str, str, str] | tuple[str, str, str, str, ActionFlag]
-"""``id``, ``keys``, ``label``, ``help`` and ``flags`` of an ``Action``."""
+"""An ``Action`` without its scope: ``id``, ``keys``, ``label``, ``help`` and, if any, ``flags``."""
 
 ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     Scope.HOME: (
@@ -125,7 +125,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
             "open_job",
             "enter",
             "open",
-            "Open the job: a failed job on Logs, the last opened job as you left it.",
+            "Open the job; a failed job opens on Logs, the last opened job as you left it.",
         ),
         (
             "filter",
@@ -296,7 +296,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("band", "b", "band", "Draw nodes as a band with outliers, or one line each."),
         ("log_scale", "L", "log scale", "Toggle log scale on charts without a fixed range."),
         ("x_axis", "x", "x axis", "Cycle the x axis: time ago, clock, time since start, step."),
-        ("sort_nodes", "S", "sort nodes", "Sort outlier nodes first, or by rank."),
+        ("sort_nodes", "S", "sort nodes", "Sort nodes with problems first, or by rank."),
         ("node_history", "H", "history", "Show nodes over time, one row each, or current values."),
     ),
     Scope.CHECKPOINTS: (
@@ -339,7 +339,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("open_node", "enter", "open", "Expand or collapse the directory; open the file full screen."),
         ("open_below", "asterisk", "expand all", "Expand everything below; if all is expanded, collapse it."),
         ("mark", "space", "mark", "Mark the file or directory for download.", FOOTER),
-        ("download", "D", "download", "Download what is marked, or the selected entry.", FOOTER),
+        ("download", "D", "download", "Download the marked files, or the selected entry.", FOOTER),
         ("filter", "slash", "filter", "Filter paths by text or a pattern, e.g. *.json.", FOOTER | FIELD),
         ("sort", "S", "sort", "Sort by the next column: name, size, time, type."),
         ("reverse_sort", "V", "reverse", "Reverse sort order.", RARE),
@@ -407,7 +407,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
     ),
     Scope.WHY: (
         ("next_problem", "exclamation_mark,n", "next problem", "Explain the next problem.", FOOTER),
-        ("show_log", "enter", "log there", "Open the log where the problem began."),
+        ("show_log", "enter", "show log", "Open the log where the problem began."),
         ("stop_job", "s", "stop", "Stop the job, now or after its next checkpoint.", DANGEROUS),
         ("resume", "K", "resume", "Copy the command that resumes the job from its newest checkpoint."),
         ("copy_markdown", "Y", "copy", "Copy the explanation as Markdown, for a chat or an issue."),
@@ -435,7 +435,7 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("retry", "t", "retry", "Start the failed deployment again.", FOOTER | DANGEROUS),
     ),
     Scope.SCREEN: (
-        ("back", "escape", "back", "Go back; first clear filter, marks, readout and sorting."),
+        ("back", "escape", "back", "Clear the filter, marks, readout or sorting; if none is set, go back."),
         ("refresh", "r", "refresh", "Refresh now."),
     ),
     Scope.APP: (
@@ -444,13 +444,13 @@ ROWS: dict[Scope, tuple[ActionRow, ...]] = {
         ("go_forward", "alt+right,F", "go forward", "Go forward, as in a browser.", RARE),
         ("switch_project", "0", "team or project", "Switch team or project, or show all."),
         ("switch_remote", "U", "remote", "Switch remote."),
-        ("help", "question_mark", "help", "Keyboard shortcuts.", FOOTER),
+        ("help", "question_mark", "help", "Show keyboard shortcuts.", FOOTER),
         ("quit", "q", "quit", "Quit. Jobs keep running, except in the demo.", FOOTER),
         ("command_palette", "colon,ctrl+p", "commands", "Search jobs and actions.", FOOTER),
     ),
 }
 
-DOES = {
+IMPLEMENTATIONS = {
     Scope.HOME: {
         "new_job": "submit.SubmitPage",
         "stop_job": "change_jobs('stop')",
@@ -520,11 +520,12 @@ DOES = {
 """Implementations of actions that have no method of their own.
 
 ``module.Class`` is a class in ``tui.screens``: a page to open or, if it has fields, a message about the
-screen's job to post. Anything else is a call of the screen's ``action_`` method of that name.
+screen's job to post. Anything else is a call such as ``change_jobs('stop')``: the screen's method with this
+name after ``action_``.
 """
 
 ACTIONS = tuple(
-    replace(Action(scope, *row), does=DOES.get(scope, {}).get(row[0], ""))
+    replace(Action(scope, *row), implementation=IMPLEMENTATIONS.get(scope, {}).get(row[0], ""))
     for scope, rows in ROWS.items()
     for row in rows
 )
@@ -537,5 +538,8 @@ def actions_of(*scopes: Scope) -> tuple[Action, ...]:
 
 @cache
 def actions_named(action_id: str, *scopes: Scope) -> tuple[Action, ...]:
-    """Return the actions of this id; cached, because Textual asks for all keys at each change of focus."""
+    """Return the actions of these scopes that have this id.
+
+    Cached, because Textual checks the actions of all bindings whenever the focus changes.
+    """
     return tuple(action for action in actions_of(*scopes) if action.id == action_id)

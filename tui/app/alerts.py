@@ -1,4 +1,4 @@
-"""Alerts about runs: toast, bell, terminal title and notification, the user's command or webhook."""
+"""Alerts about runs, as toasts, bells, terminal titles, notifications, commands and webhooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOAST_SEVERITIES: dict[str, SeverityLevel] = {
 
 
 class Alerts(Service):
-    """Alerts the user to new findings, and snoozes them."""
+    """Alerts the user to new findings, and snoozes the alerts of a job on request."""
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
@@ -45,7 +45,7 @@ class Alerts(Service):
         self._tracker = AlertTracker(_now())
         self._delivery: AlertDelivery | None = None
         self._shown_title = ""
-        self._last_rows: Mapping[int, JobRow] = MappingProxyType({})
+        self._last_rows_by_identity: Mapping[int, JobRow] = MappingProxyType({})
         self._reports_focus = False
         self._last_input_at = time.monotonic()
 
@@ -77,7 +77,7 @@ class Alerts(Service):
             self._app.write_to_terminal(title_sequence("") + RESTORE_TITLE)
 
     def track_activity(self, event: events.Event) -> None:
-        """Remember when the user was last active, and if the terminal reports its focus."""
+        """Record the time of a key or mouse event; record whether the terminal reports focus changes."""
         if isinstance(event, events.AppFocus | events.AppBlur):
             self._reports_focus = True
         elif isinstance(event, events.InputEvent):
@@ -90,7 +90,11 @@ class Alerts(Service):
 
     @property
     def _is_unattended(self) -> bool:
-        """True if the terminal has no focus; if it reports no focus, after three minutes without input."""
+        """True if the user seems to be away.
+
+        The terminal has lost the focus or, if it does not report the focus, there was no input for three
+        minutes.
+        """
         if self._reports_focus:
             return not self._app.app_focus
         return self.idle_s > 180.0
@@ -110,7 +114,10 @@ class Alerts(Service):
     def alert_about_fleet(self, message: FleetChecked) -> None:
         screens = [screen for screen in self._app.screen_stack if isinstance(screen, AppScreen)]
         open_job_ids = {screen.job.id for screen in screens if screen.job is not None}
-        previous_rows, self._last_rows = self._last_rows, {id(row): row for row in message.fleet.jobs}
+        previous_rows, self._last_rows_by_identity = (
+            self._last_rows_by_identity,
+            {id(row): row for row in message.fleet.jobs},
+        )
         for row in message.fleet.jobs:
             if previous_rows.get(id(row)) is row and not row.findings:
                 # An unchanged job without findings causes no alert: this skips most of 10,000 rows.
@@ -162,7 +169,7 @@ class Alerts(Service):
             self._delivery.send(alert)
 
     def _report_delivery_failure(self, message: str) -> None:
-        self._app.notify(f"{message}\nShown only once.", severity="warning", timeout=TOAST_S)
+        self._app.notify(f"{message}\nThis notice appears only once.", severity="warning", timeout=TOAST_S)
 
     # Snoozing
 
@@ -175,8 +182,10 @@ class Alerts(Service):
             snooze_time = timedelta(minutes=self._settings.snooze_minutes)
             self._tracker.snooze(job.id, keys, _now() + snooze_time)
             key = self._app.key_for("home.snooze")
-            snoozed = f"{counted(len(keys), 'alert')} snoozed for {duration(snooze_time.total_seconds())}"
-            self._app.notify(f"{snoozed}; press {key} again to undo.")
+            snoozed_text = (
+                f"{counted(len(keys), 'alert')} snoozed for {duration(snooze_time.total_seconds())}"
+            )
+            self._app.notify(f"{snoozed_text}; press {key} again to undo.")
         self._check_snoozes()
 
     def _check_snoozes(self) -> None:

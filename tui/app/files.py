@@ -54,15 +54,17 @@ class SavedFiles(Service):
                 self._app.notify(f"Saved {message.noun} {destination}.")
                 self.deliver(messages.FilesSaved(files))
 
-        screen = ExportScreen(message.noun, message.tables, proposed_path(*message.names))
+        screen = ExportScreen(message.noun, message.tables, proposed_path(*message.file_name_parts))
         self._app.push_screen(screen, report_saved)
 
     async def save_screenshot(self) -> None:
         """Save the screen as SVG in the user's downloads folder, else in the working directory."""
         # Servers often have no downloads folder.
-        downloads = platformdirs.user_downloads_path()
+        downloads_folder = platformdirs.user_downloads_path()
         name = f"{self._app.title} {datetime.now(UTC).astimezone():%Y-%m-%d %H.%M.%S}.svg"
-        path = delivery_path(self._app, (downloads if downloads.is_dir() else Path.cwd()) / name)
+        path = delivery_path(
+            self._app, (downloads_folder if downloads_folder.is_dir() else Path.cwd()) / name
+        )
         try:
             await asyncio.to_thread(write_private, path, self._app.export_screenshot().encode())
         except OSError as error:
@@ -102,7 +104,7 @@ class SavedFiles(Service):
 
 
 class DownloadStarter(Service):
-    """Asks for the folder of a download, starts it and reports its end."""
+    """Asks for the target folder of a download, starts the download and reports its end."""
 
     def __init__(self, app: BaseApp, files: SavedFiles) -> None:
         super().__init__(app)
@@ -112,7 +114,7 @@ class DownloadStarter(Service):
     @property
     def handlers(self) -> messages.Handlers:
         return {
-            messages.DownloadRequested: self.ask,
+            messages.DownloadRequested: self.start_download,
             messages.CancelDownloadRequested: self.cancel,
             messages.RetryDownloadRequested: self.retry,
             messages.ClearDownloadsRequested: self.clear,
@@ -140,50 +142,56 @@ class DownloadStarter(Service):
         if transfer.state is TransferState.CANCELLED and isinstance(self._app.screen, DownloadsScreen):
             return  # the list on this screen shows that
         severities = {TransferState.DONE: "information", TransferState.FAILED: "error"}
-        actions = ("app.show_downloads", "downloads.retry_download")
-        text = outcome_text(transfer, ", then ".join(map(self._app.key_for, actions)))
+        action_ids = ("app.show_downloads", "downloads.retry_download")
+        text = outcome_text(transfer, ", then ".join(map(self._app.key_for, action_ids)))
         severity = severities.get(transfer.state, "warning")
         self._app.notify(text, severity=severity, timeout=10)  # type: ignore[arg-type]
 
     # Requests from screens
 
-    def ask(self, message: messages.DownloadRequested) -> Worker[None] | None:
+    def start_download(self, message: messages.DownloadRequested) -> Worker[None] | None:
         session = self._app.session
         if session is None:
             return None
-        worker = self._download(partial(self._ask, session, message.request))
+        worker = self._download(partial(self._ask_and_download, session, message.request))
         return None if self._app.is_web else worker  # in a browser, no dialog asks for a folder
 
     def _download(self, work: Callable[[], Coroutine[Any, Any, None]]) -> Worker[None]:
         return self._run(work, "download", "downloads")
 
-    async def _ask(self, session: Session, request: DownloadRequest) -> None:
+    async def _ask_and_download(self, session: Session, request: DownloadRequest) -> None:
         if self._app.is_web:  # the folder would be on the server, so completed files go to the browser
             feed = self._feed_for(session)
             await feed.download(feed.begin(request, self._app.outbox.folder()), self._resolve_conflicts)
             return
-        key = self._app.key_for("app.show_downloads")
+        downloads_key = self._app.key_for("app.show_downloads")
         size_text = f"{bytes_iec(request.size_bytes)}. " if request.size_bytes else ""
         explanation = (
-            f"{size_text}Runs in the background; {key} shows progress. An interrupted download resumes"
-            " if you download to the same folder again."
+            f"{size_text}Runs in the background; {downloads_key} shows progress. An interrupted download"
+            " resumes if you download to the same folder again."
         )
         from tui.feeds.downloads import proposed_folder
         from tui.screens.dialogs import DownloadFolderScreen
 
-        screen = DownloadFolderScreen(
+        dialog = DownloadFolderScreen(
             request.title,
             explanation,
             proposed_folder(request),
             refusal_of=partial(_no_room_problem, request),
         )
-        folder = await self._app.push_screen_wait(screen)
+        folder = await self._app.push_screen_wait(dialog)
         if folder is not None:
             feed = self._feed_for(session)
             await feed.download(feed.begin(request, folder), self._resolve_conflicts)
 
-    async def _resolve_conflicts(self, plan: DownloadPlan, earlier: Existing | None) -> Existing | None:
-        """Ask what to do with existing files of different content; use the ``earlier`` answer if any."""
+    async def _resolve_conflicts(
+        self, plan: DownloadPlan, earlier_answer: Existing | None
+    ) -> Existing | None:
+        """Return what to do with existing files whose content differs; None to cancel the download.
+
+        Asks the user if there are such files, unless an earlier attempt has an answer (``earlier_answer``).
+        Raises DownloadError if there is nothing to download or not enough room.
+        """
         from api_client.transfers import DownloadError, Existing
         from tui.screens.dialogs import FileConflictScreen
 
@@ -191,8 +199,8 @@ class DownloadStarter(Service):
             raise DownloadError("Nothing to download." + _refusals_text(plan))
         if not plan.has_room:
             raise DownloadError(_no_room_text(plan.needed_bytes, plan.free_bytes))
-        if earlier is not None or not plan.conflicts:
-            return earlier or Existing.SKIP  # SKIP: files created meanwhile must not be overwritten
+        if earlier_answer is not None or not plan.conflicts:
+            return earlier_answer or Existing.SKIP  # SKIP: files created meanwhile must not be overwritten
         relative_paths = [str(file.path.relative_to(plan.folder)) for file in plan.conflicts]
         choice = await self._app.push_screen_wait(FileConflictScreen(str(plan.folder), relative_paths))
         return None if choice is None else Existing(choice)
@@ -251,12 +259,12 @@ class Recorders(Service):
 
     def toggle_recording(self, message: messages.RecordRequested) -> None:
         job, session = message.job, self._app.session
-        worker = self._workers.pop(job.id, None)
-        if worker is not None and not worker.is_finished:
-            worker.cancel()
+        running_worker = self._workers.pop(job.id, None)
+        if running_worker is not None and not running_worker.is_finished:
+            running_worker.cancel()
             self._app.notify("Recording stopped; record again to continue the file.")
         elif session is not None and session.connection.recorded is not None:
-            self._app.notify("This is a recording already.")
+            self._app.notify("This is already a recording.")
         elif session is not None:
             self._workers[job.id] = self._run(partial(self._record, session, job), "recording", "record")
 
@@ -267,9 +275,9 @@ class Recorders(Service):
         path = delivery_path(self._app, Path.cwd() / f"{safe_name(job.id)}{SUFFIX}")
 
         def report_begin() -> None:
-            until = "" if job.is_finished else " until the job ends"
-            self._app.notify(f"Recording to {path.name}{until}; record again to stop.")
-            self._app.recording |= {job.id}
+            end_text = "" if job.is_finished else " until the job ends"
+            self._app.notify(f"Recording to {path.name}{end_text}; record again to stop.")
+            self._app.recorded_job_ids |= {job.id}
 
         recorder = Recorder(session.client, job, path, on_begin=report_begin)
         try:
@@ -285,7 +293,7 @@ class Recorders(Service):
         else:
             self._report_success(recorder)
         finally:
-            self._app.recording -= {job.id}
+            self._app.recorded_job_ids -= {job.id}
 
     def _report_failure(self, reason: str) -> None:
         self._app.notify(sanitize(reason), title="Can't record", severity="error")

@@ -33,7 +33,7 @@ class NavigationHistory:
         self._position = len(self._visits) - 1
 
     def record_return(self, page: Page) -> None:
-        """Go back to a page after the screen above it was closed; if not visited before, add the page."""
+        """Make a page the current page after the screen above it was closed; add it if not visited before."""
         for position in range(self._position, -1, -1):
             if self._visits[position] == page:
                 self._position = position
@@ -50,7 +50,7 @@ class NavigationHistory:
 
 
 class Navigation(Service):
-    """Opens pages above each other, with a history."""
+    """Opens pages on top of each other, and goes back and forward through the visited pages."""
 
     services: PageServices
 
@@ -80,9 +80,9 @@ class Navigation(Service):
     def open(self, page: Page | FindPage) -> Worker[None] | None:
         """Open a page above the current screen; for a ``FindPage``, return the worker that opens the page."""
         if not isinstance(page, Page):
-            return self._run(partial(self._find, page), "search for a job", "open", exclusive=True)
+            return self._run(partial(self._find_and_open, page), "search for a job", "open", exclusive=True)
         screen = page.open(self.services)
-        self._app.share_with(screen)
+        self._app.copy_state_to(screen)
         self._prepare(screen)
         if page != self._history.current:  # if equal, the user went back or forward
             self._sync_with_screens()
@@ -94,11 +94,11 @@ class Navigation(Service):
 
     def _prepare(self, screen: AppScreen) -> None:
         """Bind the user's keys, and parse only the screen's new CSS: Textual would parse all CSS again."""
-        screen.change_keys(self._app.keys)
+        screen.bind_user_keys(self._app.keys)
         styles = self._app.stylesheet
         styles.read_all([path for path in screen.css_path if not styles.has_source(str(path))])
 
-    async def _find(self, find_page: FindPage) -> None:
+    async def _find_and_open(self, find_page: FindPage) -> None:
         if (page := await find_page(self.services)) is not None:
             self.open(page)
 

@@ -46,9 +46,9 @@ class JobChanges(Service):
         return {
             messages.BatchRequested: self.start_batch,
             messages.DeleteProjectRequested: self.delete_project,
-            messages.BookmarkRequested: self.bookmark,
+            messages.BookmarkRequested: self.toggle_bookmark,
             messages.BrowserRequested: self.open_job_page,
-            messages.ResumeRequested: self.resume,
+            messages.ResumeRequested: self.copy_resume_command,
         }
 
     def start_batch(self, message: messages.BatchRequested) -> Worker[None] | None:
@@ -60,27 +60,27 @@ class JobChanges(Service):
 
     async def _is_confirmed(self, batch: Batch, run: RunSnapshot | None) -> bool:
         if batch.verb is Verb.STOP and len(batch.jobs) == 1:
-            return await self.stopper.is_to_stop_now(batch, run)
+            return await self.stopper.ask_whether_to_stop_now(batch, run)
         from tui.screens.dialogs import ConfirmScreen
 
-        question = ConfirmScreen(batch.question, batch.consequence, batch.yes, batch.no)
-        return await self._app.push_screen_wait(question)
+        dialog = ConfirmScreen(batch.question, batch.consequence, batch.yes, batch.no)
+        return await self._app.push_screen_wait(dialog)
 
     async def _run_batch(self, batch: Batch, run: RunSnapshot | None) -> None:
         if not await self._is_confirmed(batch, run) or self._app.session is None:
             return
         failures: list[tuple[TrainingJob, str]] = []
         created_jobs: list[TrainingJob] = []
-        is_unsure = False
+        may_have_changed = False
         for job in batch.jobs:
             try:
                 created_jobs += await change_job(self._app.session, batch.verb, job)
             except RequestError as error:
                 failures.append((job, str(error)))
-                is_unsure |= error.may_have_happened
+                may_have_changed |= error.may_have_happened
         title, text = batch.outcome(failures, created_jobs)
         if failures:
-            title = f"Possibly {title[:1].lower()}{title[1:]}" if is_unsure else title
+            title = f"Possibly {title[:1].lower()}{title[1:]}" if may_have_changed else title
             self._app.notify(text, title=title, severity="error", timeout=FAILURE_NOTICE_S)
         else:
             self._app.notify(text)
@@ -103,8 +103,8 @@ class JobChanges(Service):
     async def _run_deletion(self, project: ProjectDeletion) -> None:
         from tui.screens.dialogs import ConfirmScreen
 
-        question = ConfirmScreen(project.question, project.consequence, "Delete")
-        if not await self._app.push_screen_wait(question) or self._app.session is None:
+        dialog = ConfirmScreen(project.question, project.consequence, "Delete")
+        if not await self._app.push_screen_wait(dialog) or self._app.session is None:
             return
         try:
             await self._app.session.client.projects.delete(project.project_id)
@@ -135,19 +135,20 @@ class JobChanges(Service):
             self._app.copy_to_clipboard(link)
             self._app.notify(f"No browser found; link copied: {link}")
 
-    def resume(self, message: messages.ResumeRequested) -> None:
+    def copy_resume_command(self, message: messages.ResumeRequested) -> None:
         remote = self._app.session.remote if self._app.session is not None else None
         command = remote.command_line("resume", message.job.id, changes=True) if remote is not None else ""
         if command:
             self._app.post_message(messages.CopyRequested(command, "command"))
         else:
             self._app.notify(
-                "No command reaches this server, which ends with the dashboard. Download the code, copy the"
-                " line that resumes from a checkpoint into it, and submit it as a new job.",
+                "This server ends with the dashboard, so a copied command could not reach it. Download the"
+                " source code, add the LoadCheckpointConfig of a checkpoint to its config, and submit it as a"
+                " new job.",
                 severity="warning",
             )
 
-    def bookmark(self, message: messages.BookmarkRequested) -> None:
+    def toggle_bookmark(self, message: messages.BookmarkRequested) -> None:
         name = name_of(message.job)
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
@@ -156,7 +157,10 @@ class JobChanges(Service):
 
 
 async def change_job(session: Session, verb: Verb, job: TrainingJob) -> list[TrainingJob]:
-    """Apply the change to one job; return the job it created, if any. Raises the client's errors."""
+    """Stop, recreate or delete a job; return a list of the new job if recreated, else an empty list.
+
+    Raises the client's errors.
+    """
     jobs = session.client.jobs
     match verb:
         case Verb.STOP:
@@ -173,15 +177,15 @@ class JobStopper(Service):
 
     def __init__(self, app: BaseApp) -> None:
         super().__init__(app)
-        self._planned: dict[str, tuple[Worker[None], str]] = {}
+        self._planned_stops: dict[str, tuple[Worker[None], str]] = {}
         """By job ID, the worker of a planned stop, and a text such as "stops after its next checkpoint"."""
 
     @property
     def planned_count(self) -> int:
         """Number of jobs that will be stopped later."""
-        return len(self._planned)
+        return len(self._planned_stops)
 
-    async def is_to_stop_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
+    async def ask_whether_to_stop_now(self, batch: Batch, run: RunSnapshot | None) -> bool:
         """Ask when to stop the only job of the batch; return True to stop it now.
 
         If the answer is to stop the job later or never, this method plans or cancels the stop.
@@ -189,20 +193,20 @@ class JobStopper(Service):
         from tui.screens.dialogs import StopScreen
 
         (job,) = batch.jobs
-        _, plan_text = self._planned.get(job.id, (None, ""))
+        _, plan_text = self._planned_stops.get(job.id, (None, ""))
         planned_text = f"It {plan_text}, as long as this dashboard stays open." if plan_text else ""
         is_stalled = run is not None and any(finding.kind.halts for finding in run.findings)
         stall_warning = "The run has stalled: it may never save its next checkpoint." if is_stalled else ""
         consequences = filter(None, [batch.consequence, stall_warning, planned_text])
         may_lose_work = job.current_status == JobStatus.RUNNING and self._app.session is not None
-        question = StopScreen(
+        dialog = StopScreen(
             batch.question,
             "\n".join(consequences),
             is_planned=bool(planned_text),
             parse_rules=self._parse_rules,
             read_unsaved=partial(self._unsaved_text, job, run) if may_lose_work else None,
         )
-        answer: StopAnswer = await self._app.push_screen_wait(question)
+        answer: StopAnswer = await self._app.push_screen_wait(dialog)
         if answer == "after checkpoint":
             self._plan_stop(job, partial(self._stop_after_checkpoint, job), "stops after its next checkpoint")
         elif not isinstance(answer, str):
@@ -214,7 +218,7 @@ class JobStopper(Service):
         return answer == "now"
 
     async def _unsaved_text(self, job: TrainingJob, run: RunSnapshot | None) -> str:
-        """Return a sentence about what stopping the job now would lose; empty if that is unknown."""
+        """Return a sentence about the work that would be lost by stopping the job now; empty if unknown."""
         from tui.readers.stopping import read_unsaved_words
 
         session = self._app.session
@@ -228,14 +232,18 @@ class JobStopper(Service):
     def _plan_guard(self, job: TrainingJob, rules: GuardRules) -> None:
         from tui.guard.conditions import stop_causes
 
-        after = " after a checkpoint" if rules.after_checkpoint else ""
-        self._plan_stop(job, partial(self._run_guard, job, rules), f"stops{after} on {stop_causes(rules)}")
+        checkpoint_text = " after a checkpoint" if rules.after_checkpoint else ""
+        self._plan_stop(
+            job, partial(self._run_guard, job, rules), f"stops{checkpoint_text} on {stop_causes(rules)}"
+        )
 
-    def _plan_stop(self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], plan: str) -> None:
+    def _plan_stop(
+        self, job: TrainingJob, work: Callable[[], Coroutine[Any, Any, None]], plan_text: str
+    ) -> None:
         worker = self._run(work, "later stop", "act")
-        self._planned[job.id] = (worker, plan)
+        self._planned_stops[job.id] = (worker, plan_text)
         self._publish_plans()
-        self._app.notify(f"{name_of(job)} {plan}. Keep this dashboard open.")
+        self._app.notify(f"{name_of(job)} {plan_text}. Keep this dashboard open.")
 
     async def _run_guard(self, job: TrainingJob, rules: GuardRules) -> None:
         """Watch the run until it ends and stop it according to the rules; notify about each step."""
@@ -245,16 +253,16 @@ class JobStopper(Service):
         from tui.guard.watch import Guard, Reporting
 
         # The dashboard itself reports the other events, such as findings.
-        shown_events = ("stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted")
+        reported_events = ("stop-planned", "stop-withdrawn", "stopped", "not-stopped", "blind", "sighted")
 
         def show_alert(alert: Alert) -> None:
-            if alert.event in shown_events:
+            if alert.event in reported_events:
                 self._app.notify(alert.text, title=alert.title, severity="warning", timeout=30)
 
         try:
             await Guard(self._app.session.client, rules, GuardMemory(), Reporting(show_alert)).run([job])
         finally:
-            self._planned.pop(job.id, None)
+            self._planned_stops.pop(job.id, None)
             self._publish_plans()
 
     async def _stop_after_checkpoint(self, job: TrainingJob) -> None:
@@ -270,17 +278,19 @@ class JobStopper(Service):
         except RequestError as error:
             self._app.notify(str(error), title=f"Not stopped: {name}", severity="error", timeout=30)
         else:
-            stopping = f"{name}: stopping after {checkpoint.checkpoint_id}." if checkpoint else ""
-            self._app.notify(stopping or f"{name} has already ended.")
+            stopping_text = f"{name}: stopping after {checkpoint.checkpoint_id}." if checkpoint else ""
+            self._app.notify(stopping_text or f"{name} has already ended.")
         finally:
-            self._planned.pop(job.id, None)
+            self._planned_stops.pop(job.id, None)
             self._publish_plans()
 
     def _cancel_stop(self, job: TrainingJob) -> None:
-        worker, _ = self._planned.pop(job.id, (None, ""))
+        worker, _ = self._planned_stops.pop(job.id, (None, ""))
         if worker is not None:
             worker.cancel()
         self._publish_plans()
 
     def _publish_plans(self) -> None:
-        self._app.stopping = {job_id: plan for job_id, (_, plan) in self._planned.items()}
+        self._app.planned_stops = {
+            job_id: plan_text for job_id, (_, plan_text) in self._planned_stops.items()
+        }

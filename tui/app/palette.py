@@ -1,6 +1,6 @@
 """The command palette: actions, themes, and the projects, jobs and checkpoints on the screens.
 
-Only what the screens already show is searched: typing sends no requests to the server.
+The palette searches only data of the open screens: typing sends no requests to the server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from textual.system_commands import SystemCommandsProvider
 from textual.widget import AwaitMount
 from textual.widgets import Button, Input, OptionList
 
-from tui.actions.keymap import key_signs, keys_of
+from tui.actions.keymap import key_labels, keys_of
 from tui.actions.table import Scope, actions_of
 from tui.app.service import Service
 from tui.screens.base import AppScreen, PaletteItem
@@ -50,7 +50,7 @@ class ActionProvider(SystemCommandsProvider):
     async def discover(self) -> Hits:
         for name, help_text, run, _ in self.app.get_system_commands(self.screen):
             label, _, keys = name.partition(KEYS_SEPARATOR)
-            yield DiscoveryHit(_row(Content(label), help_text, keys), run, text=name)
+            yield DiscoveryHit(_entry_line(Content(label), help_text, keys), run, text=name)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -61,7 +61,7 @@ class ActionProvider(SystemCommandsProvider):
                 score = max(score, 0.5)  # below names that begin with the words
             label, _, keys = name.partition(KEYS_SEPARATOR)
             if score > 0:
-                yield Hit(score, _row(matcher.highlight(label), help_text, keys), run, text=name)
+                yield Hit(score, _entry_line(matcher.highlight(label), help_text, keys), run, text=name)
 
 
 class PaletteProvider(Provider):
@@ -73,7 +73,7 @@ class PaletteProvider(Provider):
             title = f"{item.kind} {item.name}"[:MAX_WRAPPED_LENGTH]
             # Actions have a score of 0, so jobs come first.
             styled_title = Content(title).stylize("dim", 0, len(item.kind))
-            yield Hit(1.0, _row(styled_title, item.about), item.choose, text=title)
+            yield Hit(1.0, _entry_line(styled_title, item.description), item.choose, text=title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -90,7 +90,7 @@ class PaletteProvider(Provider):
             for offset in offsets:
                 styled_title = styled_title.stylize("underline", offset, offset + 1)
             # The factor ranks actions with the same score first.
-            yield Hit(score * 0.999, _row(styled_title, item.about), item.choose, text=title)
+            yield Hit(score * 0.999, _entry_line(styled_title, item.description), item.choose, text=title)
 
     def _items(self) -> Iterator[PaletteItem]:
         screens = [screen for screen in self.app.screen_stack if isinstance(screen, AppScreen)]
@@ -98,7 +98,7 @@ class PaletteProvider(Provider):
             yield from screen.palette_items()
 
 
-def _row(name: Content, description: str, keys: str = "") -> Content:
+def _entry_line(name: Content, description: str, keys: str = "") -> Content:
     """Return an entry's line in the list: its name, its keys, and a description in an aligned column."""
     gap = " " * max(1, 32 - name.cell_length - len(keys))
     return Content.assemble(
@@ -106,7 +106,7 @@ def _row(name: Content, description: str, keys: str = "") -> Content:
     )
 
 
-CURRENT_MARK = "● "
+CURRENT_THEME_SIGN = "● "
 
 
 class Palette(CommandPalette):
@@ -131,7 +131,7 @@ class Palette(CommandPalette):
             await gather(self, search_value)
 
     def _action_command_list(self, action: str) -> None:
-        """Page through the list; do nothing if the list has no size yet or is gone."""
+        """Run an action of the list, such as ``page_down``; do nothing if it is missing or has no size."""
         if any(option_list.scrollable_content_region for option_list in self.query(OptionList)):
             super()._action_command_list(action)
 
@@ -162,7 +162,7 @@ class ThemePalette(Recolored, Palette):
     @on(OptionList.OptionHighlighted)
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
         if isinstance(event.option, Command):
-            self.app.theme = (event.option.hit.text or "").removeprefix(CURRENT_MARK)
+            self.app.theme = (event.option.hit.text or "").removeprefix(CURRENT_THEME_SIGN)
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the list, and restore the previous theme unless the user has chosen a theme."""
@@ -175,10 +175,10 @@ class Themes(Service):
     """The theme: from the settings if they name a theme, else the theme that the user chose last."""
 
     @property
-    def initial(self) -> str:
+    def initial_theme(self) -> str:
         settings, remembered = self._app.settings, self._app.memory.state.theme.name
-        is_used = remembered in self._app.available_themes and not settings.is_given("theme.name")
-        return remembered if is_used else settings.configuration.theme.name
+        uses_remembered = remembered in self._app.available_themes and not settings.is_given("theme.name")
+        return remembered if uses_remembered else settings.configuration.theme.name
 
     def choose(self) -> None:
         """Open the list of themes."""
@@ -187,7 +187,7 @@ class Themes(Service):
             (name for name in self._app.available_themes if name != current_name),
             key=lambda name: (not name.startswith("bt-"), name),
         )
-        themes = [(f"{CURRENT_MARK}{current_name}", partial(self._apply_theme, current_name))]
+        themes = [(f"{CURRENT_THEME_SIGN}{current_name}", partial(self._apply_theme, current_name))]
         themes += [(name, partial(self._apply_theme, name)) for name in other_names]
         open_palette(self._app, themes, "Search themes…", ThemePalette)
 
@@ -212,7 +212,7 @@ def action_commands(
         if action.id == "command_palette":
             continue
         name = f"{action.label[:1].upper()}{action.label[1:]}"
-        title = f"{name}{KEYS_SEPARATOR}{key_signs(keys_of(action, keys))}"
+        title = f"{name}{KEYS_SEPARATOR}{key_labels(keys_of(action, keys))}"
         sentence = action.sentence(read_only=read_only)
         yield SystemCommand(title, sentence, partial(run, action.call))
 

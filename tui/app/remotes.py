@@ -23,20 +23,20 @@ from tui.text.sanitize import sanitize
 if TYPE_CHECKING:
     from tui.readers.session import Session
 
-LOCAL = "local"
+EMULATOR_REMOTE_NAME = "local"
 SLOW_SERVER_S = 1.0
-"""If the server has not responded after this time, the user is told that the app is connecting."""
+"""A notice says that the app is connecting if the server has not responded after this time."""
 
 
 class Remotes(Service):
     """Lists the configured remotes, and switches to a remote if its server responds and accepts the key.
 
-    ``own_emulator`` starts the local emulator unless it is running, and blocks until the emulator is ready.
+    ``start_emulator`` starts the local emulator unless it is running, and blocks until the emulator is ready.
     """
 
-    def __init__(self, app: BaseApp, own_emulator: Callable[[], Remote] | None) -> None:
+    def __init__(self, app: BaseApp, start_emulator: Callable[[], Remote] | None) -> None:
         super().__init__(app)
-        self._own_emulator = own_emulator
+        self._start_emulator = start_emulator
 
     def choose(self) -> Worker[None]:
         return self._run(self._choose, "list remotes", exclusive=True)
@@ -53,33 +53,41 @@ class Remotes(Service):
             description = f"{entry.remote.app_url} · from {entry.remote.key_origin}"
             switch = partial(self.switch_to, self._with_options(entry.remote))
             commands.append((escape(sanitize(entry.name)), switch, escape(sanitize(description))))
-        if self._own_emulator is not None and LOCAL not in {entry.name for entry in listing.remotes}:
-            start = partial(self._start_and_switch, self._own_emulator)
+        if self._start_emulator is not None and EMULATOR_REMOTE_NAME not in {
+            entry.name for entry in listing.remotes
+        }:
+            start_and_switch = partial(self._start_and_switch, self._start_emulator)
             description = "the emulator on this machine; started if needed, keeps its data"
-            commands.append((LOCAL, partial(self._run, start, "start emulator", exclusive=True), description))
+            commands.append(
+                (
+                    EMULATOR_REMOTE_NAME,
+                    partial(self._run, start_and_switch, "start emulator", exclusive=True),
+                    description,
+                )
+            )
         if commands:
             open_palette(self._app, commands, "Switch to which remote?")
         else:
             self._app.notify(f"No remotes configured; {command_line('login')} adds one.", severity="warning")
 
-    async def _start_and_switch(self, emulator: Callable[[], Remote]) -> None:
+    async def _start_and_switch(self, start_emulator: Callable[[], Remote]) -> None:
         self._app.notify("Connecting to the local emulator…")
-        self.switch_to(self._with_options(await asyncio.to_thread(emulator)))
+        self.switch_to(self._with_options(await asyncio.to_thread(start_emulator)))
 
     def _with_options(self, remote: Remote) -> Remote:
-        """Add the command-line options that select the remote, and this dashboard's read-only option."""
+        """Return the remote with command-line options: ``--remote``, and read-only if the dashboard is."""
         session = self._app.session
         options = session.remote.options or () if session is not None else ()
-        name = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
-        return replace(remote, options=(*name, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in options)))
+        name_options = () if remote.name == ENVIRONMENT_REMOTE else ("--remote", remote.name)
+        return replace(remote, options=(*name_options, *(READ_ONLY_OPTION,) * (READ_ONLY_OPTION in options)))
 
     async def _switch_to(self, remote: Remote) -> None:
-        if not self._app.may_leave():
+        if not self._app.may_leave_remote():
             return
         session = self._app.session_with(remote)
         session.on_connection = None
         try:
-            await self._check(session)
+            await self._check_server(session)
         except ApiClientError as error:
             await session.aclose()
             self._report_not_switched(remote, error)
@@ -87,13 +95,16 @@ class Remotes(Service):
             await session.aclose()
             raise
         else:
-            if self._app.may_leave():
-                await self._app.continue_with(session)
+            if self._app.may_leave_remote():
+                await self._app.switch_to_session(session)
             else:
                 await session.aclose()
 
-    async def _check(self, session: Session) -> None:
-        """Return once the session's server responds; raises the client's errors."""
+    async def _check_server(self, session: Session) -> None:
+        """Check that the session's server responds and accepts the key; raises the client's errors.
+
+        If the response takes long, a notice says that the app is connecting.
+        """
         notice = f"Connecting to {session.remote_name}…"
         notice_timer = asyncio.get_running_loop().call_later(SLOW_SERVER_S, self._app.notify, notice)
         try:
@@ -103,9 +114,9 @@ class Remotes(Service):
 
     def _report_not_switched(self, remote: Remote, error: ApiClientError) -> None:
         session = self._app.session
-        still_on = f"\nStill on {session.remote_name}." if session is not None else ""
+        current_remote_text = f"\nStill on {session.remote_name}." if session is not None else ""
         self._app.notify(
-            f"{sanitize(str(error)).rstrip('.')}.{still_on}",
+            f"{sanitize(str(error)).rstrip('.')}.{current_remote_text}",
             title=f"Can't switch to {sanitize(remote.name)}",
             severity="error",
             timeout=15.0,

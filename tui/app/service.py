@@ -36,12 +36,12 @@ class BaseApp(App[Any]):
     connection: var[Connection] = var(Connection())
     transfers: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
     """Planned stops: job id → text such as "stops after its next checkpoint"."""
-    recording: var[frozenset[str]] = var(frozenset[str]())
+    recorded_job_ids: var[frozenset[str]] = var(frozenset[str]())
     """IDs of the jobs being recorded."""
     session: Session | None = None
-    """None on the welcome screen: services show dialogs and notices only."""
+    """The session with the remote; None on the welcome screen, where services only show dialogs."""
 
     def __init__(self, settings: Loaded, memory: Memory, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
@@ -55,11 +55,11 @@ class BaseApp(App[Any]):
         """Return a session with a remote; raises ``ApiClientError`` if its key cannot be sent."""
 
     @abstractmethod
-    def may_leave(self) -> bool:
+    def may_leave_remote(self) -> bool:
         """Return True if switching remotes would end no download or planned stop; else notify the user."""
 
     @abstractmethod
-    async def continue_with(self, session: Session) -> None:
+    async def switch_to_session(self, session: Session) -> None:
         """Show Home of this session; close the previous session with its screens and workers."""
 
     def key_for(self, action_id: str) -> str:
@@ -72,22 +72,24 @@ class BaseApp(App[Any]):
             self._driver.write(sequence)
             self._driver.flush()
 
-    def share_with(self, screen: AppScreen) -> None:
-        """Copy the state that every screen shows to a screen."""
+    def copy_state_to(self, screen: AppScreen) -> None:
+        """Copy the state that the app shares with every screen, such as the connection, to a screen."""
         screen.connection, screen.downloads = self.connection, self.transfers
-        screen.snoozed, screen.stopping = self.snoozed, self.stopping
-        screen.recording = self.recording
+        screen.snoozed, screen.planned_stops = self.snoozed, self.planned_stops
+        screen.recorded_job_ids = self.recorded_job_ids
 
-    def _share_with_all(self) -> None:
+    def _copy_state_to_all(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, AppScreen):
-                self.share_with(screen)
+                self.copy_state_to(screen)
 
-    watch_connection = watch_transfers = watch_snoozed = watch_stopping = watch_recording = _share_with_all
+    watch_connection = watch_transfers = watch_snoozed = watch_planned_stops = watch_recorded_job_ids = (
+        _copy_state_to_all
+    )
 
 
 class Service:
-    """Does one kind of work for all screens."""
+    """Base class of services, which do one kind of work for all screens, such as downloads."""
 
     def __init__(self, app: BaseApp) -> None:
         self._app = app

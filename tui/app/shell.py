@@ -35,7 +35,7 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 
 from api_client.remotes import Remote
 from api_client.words import command_line
-from tui.actions.keymap import bindings_of, rebound
+from tui.actions.keymap import bindings_of, with_user_keys
 from tui.actions.table import ACTIONS, ActionFlag, Scope
 from tui.analysis.transfers import Transfers
 from tui.app.alerts import Alerts
@@ -81,7 +81,7 @@ MAX_PROBLEMS_SHOWN = 3
 """Number of problems with the settings that a notice lists."""
 NOTICE_SEEN_S = 1.0
 """A notice that has been visible for at least this long is dismissed by the next action."""
-CRASHED = 1
+CRASH_EXIT_STATUS = 1
 """Exit status of a crash."""
 
 
@@ -104,7 +104,7 @@ class BtTuiApp(BaseApp):
         why_no_remote: str = "",
         settings: Loaded | None = None,
         memory: Memory | None = None,
-        own_emulator: Callable[[], Remote] | None = None,
+        start_emulator: Callable[[], Remote] | None = None,
         tips: bool = False,
         recordings: OpenRecordings | None = None,
     ) -> None:
@@ -116,14 +116,14 @@ class BtTuiApp(BaseApp):
         for theme in THEMES:
             self.register_theme(theme)
         self.themes = Themes(self)
-        self.theme = NO_COLOR_THEME if no_color else self.themes.initial
-        self._bindings = rebound(self._bindings, self.keys)
+        self.theme = NO_COLOR_THEME if no_color else self.themes.initial_theme
+        self._bindings = with_user_keys(self._bindings, self.keys)
         self._recordings, self._recorded_remote = recordings, remote if recordings is not None else None
         self._initial_job_id = job_id
         self._initial_tab = tab
-        self._read_only_by = settings.origin("readonly") if configuration.readonly else ""
-        changing_ids = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
-        self.refused_actions = frozenset(changing_ids if self._read_only_by else ())
+        self._read_only_origin = settings.origin("readonly") if configuration.readonly else ""
+        changing_action_ids = (action.id for action in ACTIONS if ActionFlag.DANGEROUS in action.flags)
+        self.refused_actions = frozenset(changing_action_ids if self._read_only_origin else ())
         self._why_no_remote = why_no_remote
         self._typed_keys = TypedKeys(self, super().on_event)
         self.files = SavedFiles(self)
@@ -131,13 +131,13 @@ class BtTuiApp(BaseApp):
         self.tips = Tips(self, enabled=tips)
         self.alerts = Alerts(self)
         self.shutdown = Shutdown(self.restore_terminal)
-        self.ended_unrequested = False
+        self.ended_without_request = False
         self._exit_requested = False
         self._main_task: asyncio.Task[Any] | None = None
-        self.remotes = Remotes(self, own_emulator)
-        self._replacing_session = asyncio.Lock()
-        self._replacement: asyncio.Task[None] | None = None
-        """Keeps a reference to the task, which may be garbage-collected otherwise."""
+        self.remotes = Remotes(self, start_emulator)
+        self._session_lock = asyncio.Lock()
+        self._replacement_task: asyncio.Task[None] | None = None
+        """The task that replaces the session; without a reference, it could be garbage-collected."""
         self.use_session(self.session_with(remote) if remote else None, demo=demo)
 
     # Session
@@ -149,7 +149,7 @@ class BtTuiApp(BaseApp):
             replay=None if recordings is None else recordings.replay,
             recordings_label=None if recordings is None else partial(_recordings_label, recordings),
             on_connection=partial(setattr, self, "connection"),
-            read_only_by=self._read_only_by,
+            read_only_by=self._read_only_origin,
         )
 
     def use_session(self, session: Session | None, *, demo: bool = False) -> None:
@@ -161,7 +161,7 @@ class BtTuiApp(BaseApp):
         self.recorders = Recorders(self)
         self.navigation.services = PageServices(
             app=self,
-            connected=session,
+            session_or_none=session,
             settings=self.settings,
             memory=self.memory,
             fleet_feed=self.teams.create_feed,
@@ -184,8 +184,8 @@ class BtTuiApp(BaseApp):
 
     @on(AppMessage)
     def _dispatch(self, message: AppMessage) -> None:
-        if message.changes_server and self._read_only_by:
-            self.notify(f"This dashboard is read-only ({self._read_only_by}).", severity="warning")
+        if message.changes_server and self._read_only_origin:
+            self.notify(f"This dashboard is read-only ({self._read_only_origin}).", severity="warning")
         elif (handler := self._handlers.get(type(message))) is not None:
             result = handler(message)
             if isinstance(result, Worker):
@@ -200,7 +200,7 @@ class BtTuiApp(BaseApp):
 
         return WelcomeScreen(self._why_no_remote)
 
-    def may_leave(self) -> bool:
+    def may_leave_remote(self) -> bool:
         downloads = self.transfers.under_way
         if downloads:
             key = self.key_for("app.show_downloads")
@@ -212,18 +212,18 @@ class BtTuiApp(BaseApp):
             self.notify(text, severity="warning")
         return not downloads and not stop_count
 
-    async def continue_with(self, session: Session) -> None:
+    async def switch_to_session(self, session: Session) -> None:
         # Choosing another remote cancels the caller, and a change of screens that is canceled ends the app.
-        self._replacement = asyncio.create_task(self._replace_session(session))
-        await asyncio.shield(self._replacement)
+        self._replacement_task = asyncio.create_task(self._replace_session(session))
+        await asyncio.shield(self._replacement_task)
 
     async def _replace_session(self, session: Session) -> None:
-        async with self._replacing_session:
-            previous = self.session
-            if previous is not None:
-                previous.on_connection = None
-            for group in ("downloads", "open", "act", "batch", "record"):
-                self.workers.cancel_group(self, group)
+        async with self._session_lock:
+            previous_session = self.session
+            if previous_session is not None:
+                previous_session.on_connection = None
+            for worker_group in ("downloads", "open", "act", "batch", "record"):
+                self.workers.cancel_group(self, worker_group)
             while len(self.screen_stack) > 2:
                 await self.pop_screen()
             self.use_session(session)
@@ -232,8 +232,8 @@ class BtTuiApp(BaseApp):
             first_screen = self.first_screen()
             self.navigation.begin(first_screen)
             await self.switch_screen(first_screen)
-            if previous is not None:
-                await previous.aclose()
+            if previous_session is not None:
+                await previous_session.aclose()
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen on top, but never Home: a key may arrive after its screen was closed."""
@@ -259,12 +259,12 @@ class BtTuiApp(BaseApp):
         if self._initial_job_id is not None and self.session is not None:
             self.navigation.open(partial(job_by_id, self._initial_job_id, self._initial_tab))
 
-    def _report_settings(self, title: str, problems: Sequence[Problem], effect: str) -> None:
+    def _report_settings(self, title: str, problems: Sequence[Problem], effect_text: str) -> None:
         if problems:
             lines = [str(problem) for problem in problems[:MAX_PROBLEMS_SHOWN]]
             if hidden_count := len(problems[MAX_PROBLEMS_SHOWN:]):
                 lines.append(f"… and {hidden_count} more")
-            lines.append(f"{effect}{command_line('config', 'edit')} opens the file.")
+            lines.append(f"{effect_text}{command_line('config', 'edit')} opens the file.")
             self.notify("\n".join(lines), title=title, severity="warning", timeout=30.0)
 
     async def on_unmount(self) -> None:
@@ -290,7 +290,7 @@ class BtTuiApp(BaseApp):
         is_closing = self._is_ending or not self.screen_stack or is_pruned
         if is_closing and isinstance(error, MountError | NoMatches | ScreenStackError):
             return
-        self._return_code = CRASHED
+        self._return_code = CRASH_EXIT_STATUS
         if self._exception is None:
             self._exception = error
             self._exception_event.set()
@@ -305,15 +305,15 @@ class BtTuiApp(BaseApp):
         which may break at any time; these errors go to the default handler.
         """
         error = context.get("exception")
-        is_from_our_code = "handle" in context or isinstance(context.get("future"), asyncio.Task)
-        if is_from_our_code and isinstance(error, Exception):
+        is_from_app_code = "handle" in context or isinstance(context.get("future"), asyncio.Task)
+        if is_from_app_code and isinstance(error, Exception):
             self._handle_exception(error)
         else:
             loop.default_exception_handler(context)
 
     def _report_crash(self, error: Exception) -> None:
         """Restore the terminal and print the crash notice now, because closing everything may take long."""
-        self.shutdown.begin(CRASHED)
+        self.shutdown.begin(CRASH_EXIT_STATUS)
         notice = crash_notice(error)
         leave_terminal = getattr(self._driver, "leave", None)
         if leave_terminal is not None:
@@ -327,7 +327,7 @@ class BtTuiApp(BaseApp):
         try:
             return await super().run_async(*args, **options)
         finally:
-            self.ended_unrequested = not self._is_ending
+            self.ended_without_request = not self._is_ending
 
     def on_exit_app(self) -> None:
         """Record a request to exit, by the user or by a browser page that was closed."""
@@ -335,7 +335,7 @@ class BtTuiApp(BaseApp):
 
     @property
     def _is_ending(self) -> bool:
-        """True once an exit was requested; ctrl-c and signals cancel the main task."""
+        """True once an exit was requested, or ctrl-c or a signal has canceled the main task."""
         is_canceled = self._main_task is not None and self._main_task.cancelling() > 0
         return self._exit or self._exit_requested or is_canceled
 
@@ -390,7 +390,7 @@ class BtTuiApp(BaseApp):
             from tui.system.external_programs import copy_through_tmux
 
             self.run_worker(partial(copy_through_tmux, message.text, os.environ), group="copy", thread=True)
-        copied_text = "" if message.lines else f" {clip(sanitize(message.text), 160)}"
+        copied_text = "" if message.keeps_line_breaks else f" {clip(sanitize(message.text), 160)}"
         self.notify(f"Copied {message.noun}{copied_text}.")
 
     # Notices
@@ -422,8 +422,8 @@ class BtTuiApp(BaseApp):
     def on_notify(self) -> None:
         """Keep at most two older notices, because they cover the screen; drop the oldest, errors last."""
         notices = sorted(self._notifications, key=lambda notice: notice.severity == "error")
-        for dropped in notices[: max(0, len(notices) - 2)]:
-            del self._notifications[dropped]
+        for dropped_notice in notices[: max(0, len(notices) - 2)]:
+            del self._notifications[dropped_notice]
 
     # Keys, and actions that work on all screens
 
@@ -465,20 +465,22 @@ class BtTuiApp(BaseApp):
         return (*screen_scopes, Scope.SCREEN, Scope.APP)
 
     def _open_once(self, dialog: Screen[Any], on_answer: Callable[[Any], None] | None = None) -> None:
-        """Open a dialog unless one of the same class is open, so that a repeated key opens only one."""
+        """Open a dialog, unless a dialog of its class is open because the key was pressed repeatedly."""
         if not any(type(screen) is type(dialog) for screen in self.screen_stack):
             self.push_screen(dialog, on_answer)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen
 
-        self._open_once(HelpScreen(self._scopes(self.screen), self.keys, read_only=bool(self._read_only_by)))
+        self._open_once(
+            HelpScreen(self._scopes(self.screen), self.keys, read_only=bool(self._read_only_origin))
+        )
 
     def action_command_palette(self) -> None:
         self._open_once(Palette(placeholder="Search jobs and actions…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        read_only = bool(self._read_only_by)
+        read_only = bool(self._read_only_origin)
         yield from action_commands(self._scopes(screen), self.run_action, self.keys, read_only=read_only)
         yield SystemCommand("Theme", "Choose a dark or a light color theme.", self.themes.choose)
         yield SystemCommand("Settings", "Show where the settings file is.", self.show_settings_path)
@@ -502,14 +504,14 @@ class BtTuiApp(BaseApp):
 
     async def action_quit(self) -> None:
         download_count, stop_count = len(self.transfers.under_way), self.jobs.stopper.planned_count
-        unsaved = [
+        unsaved_sentences = [
             screen.unsaved for screen in self.screen_stack if isinstance(screen, AppScreen) and screen.unsaved
         ]
-        if download_count or stop_count or unsaved:
+        if download_count or stop_count or unsaved_sentences:
             from tui.screens.dialogs import QuitScreen
 
-            question = QuitScreen(download_count, stop_count, unsaved)
-            self._open_once(question, lambda confirmed: self.exit() if confirmed else None)
+            dialog = QuitScreen(download_count, stop_count, unsaved_sentences)
+            self._open_once(dialog, lambda confirmed: self.exit() if confirmed else None)
         else:
             self.exit()
 
@@ -527,7 +529,7 @@ class BtTuiApp(BaseApp):
 
 
 def _recordings_label(recordings: OpenRecordings) -> str:
-    """Return the name of the recordings, and the time that is shown."""
+    """Return the name of the recordings and the current time of the replay, as one text."""
     return f"{sanitize(recordings.name)} {local_time(recordings.clock.now())}"
 
 

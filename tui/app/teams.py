@@ -77,17 +77,17 @@ class Teams(Service):
             return
         teams = teams_of(fleet.projects)
         running_count = sum(row.running for row in fleet.jobs)
-        projects, jobs = counted(len(fleet.projects), "project"), counted(len(fleet.jobs), "job")
-        totals = f"{projects}, {jobs}, {running_count} running"
-        commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), totals)]
+        projects_text, jobs_text = counted(len(fleet.projects), "project"), counted(len(fleet.jobs), "job")
+        totals_text = f"{projects_text}, {jobs_text}, {running_count} running"
+        commands = [("all teams and projects", partial(self._show_team, ALL_TEAMS), totals_text)]
         commands += [
             (f"team {escape(team.name)}", partial(self._show_team, team.name), team.about) for team in teams
         ]
         for project in fleet.projects:
             description = f"{escape(project.team)} · " if project.team else ""
             description += f"{counted(project.jobs, 'job')}, {project.running} running"
-            show = partial(self._show_project, project.id)
-            commands.append((f"project {escape(project.name)}", show, description))
+            show_project = partial(self._show_project, project.id)
+            commands.append((f"project {escape(project.name)}", show_project, description))
         open_palette(self._app, commands, "Which team or project?")
 
     async def _show_team(self, team: str) -> None:
@@ -99,15 +99,17 @@ class Teams(Service):
 
     async def _show_project(self, project_id: str) -> None:
         fleet = self._fleet
-        team_of = {project.id: project.team for project in fleet.projects} if fleet is not None else {}
-        if self.team and team_of.get(project_id) != self.team:
+        team_by_project = (
+            {project.id: project.team for project in fleet.projects} if fleet is not None else {}
+        )
+        if self.team and team_by_project.get(project_id) != self.team:
             self._choose_team(ALL_TEAMS)
         await self._go_home(project_id)
 
     def _choose_team(self, team: str) -> None:
         self.team = team
-        teams = {remote: name for remote, name in self._app.memory.state.teams.items() if name}
-        self._app.memory.put(teams={**teams, self._remote_name: team})
+        team_by_remote = {remote: name for remote, name in self._app.memory.state.teams.items() if name}
+        self._app.memory.put(teams={**team_by_remote, self._remote_name: team})
         for screen in self._app.screen_stack:
             if isinstance(screen, HomeScreen):
                 screen.show_remote(self.label())

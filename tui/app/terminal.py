@@ -50,8 +50,8 @@ def _replacement_for(character: str) -> str:
     # Keep private-use characters, because icon fonts use them.
     if character.isprintable() or unicodedata.category(character) == "Co":
         return character
-    sign = " " if character.isspace() else REPLACEMENT
-    return sign * cell_len(character)
+    replacement = " " if character.isspace() else REPLACEMENT
+    return replacement * cell_len(character)
 
 
 EXIT_HUNG_UP = 129
@@ -59,9 +59,9 @@ EXIT_HUNG_UP = 129
 
 
 class Shutdown:
-    """Kills the process if it does not end in time, so that no unusable terminal is left.
+    """Kills the process if its shutdown takes longer than ``limit_s`` seconds.
 
-    ``restore`` is called first, to restore the terminal.
+    Before that, ``restore`` restores the terminal, which would be unusable otherwise.
     """
 
     def __init__(self, restore: Callable[[], object] = lambda: None, *, limit_s: float = 10.0) -> None:
@@ -74,24 +74,27 @@ class Shutdown:
         """Start the time limit, after which the process exits with this code; later calls have no effect."""
         if not self._has_begun:
             self._has_begun = True
-            threading.Thread(target=self._wait, args=(exit_code,), name="shutdown", daemon=True).start()
+            threading.Thread(
+                target=self._exit_after_limit, args=(exit_code,), name="shutdown", daemon=True
+            ).start()
 
     def finish(self) -> None:
         """Cancel the time limit: the shutdown is complete."""
         self._is_over.set()
 
-    def _wait(self, exit_code: int) -> None:
+    def _exit_after_limit(self, exit_code: int) -> None:
         if self._is_over.wait(self._limit_s):
             return
-        restoring = threading.Thread(target=self._restore, daemon=True)  # a stopped terminal would block it
-        restoring.start()
-        restoring.join(1.0)
+        # in a thread, because a stopped terminal would block the call
+        restore_thread = threading.Thread(target=self._restore, daemon=True)
+        restore_thread.start()
+        restore_thread.join(1.0)
         os._exit(exit_code)
 
 
 @contextmanager
-def drawn_on_stdout() -> Iterator[None]:
-    """Draw on standard output if standard error is redirected, as in ``bt-tui 2>log``.
+def drawing_on_stdout() -> Iterator[None]:
+    """Let Textual draw on standard output if standard error is redirected, as in ``bt-tui 2>log``.
 
     Textual draws on ``sys.__stderr__`` and would fill that file with escape sequences. Output to
     ``sys.stderr`` still goes there.
@@ -100,8 +103,8 @@ def drawn_on_stdout() -> Iterator[None]:
     if not sys.stdout.isatty() or (standard_error is not None and standard_error.isatty()):
         yield
         return
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace") as screen:
-        sys.__stderr__ = screen  # type: ignore[misc]  # the only file that Textual writes to
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace") as output:
+        sys.__stderr__ = output  # type: ignore[misc]  # the only file that Textual writes to
         try:
             yield
         finally:
@@ -109,8 +112,11 @@ def drawn_on_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
-    """Call ``report`` with uncaught errors of threads; Python prints them, but Textual hides the output."""
+def reporting_thread_errors(report: Callable[[Exception], object]) -> Iterator[None]:
+    """Call ``report`` with each error that a thread does not catch.
+
+    By default, Python prints such errors, but Textual hides the output.
+    """
 
     def report_error(args: threading.ExceptHookArgs) -> None:
         if isinstance(args.exc_value, Exception):
@@ -123,7 +129,7 @@ def watched_threads(report: Callable[[Exception], object]) -> Iterator[None]:
         threading.excepthook = previous_hook
 
 
-NOTICE = """\
+CRASH_NOTICE = """\
 bt-tui stopped because of an unexpected error: {summary}
 Please report it with this file, which holds no keys and no data:
 {path}"""
@@ -135,8 +141,8 @@ def crash_notice(error: BaseException) -> str:
     If no file can be written, the text contains the report instead of its path.
     """
     report = crash_report(error)
-    path = _save(report)
-    return NOTICE.format(summary=_summary(error), path=report if path is None else sanitize(str(path)))
+    path = _save_report(report)
+    return CRASH_NOTICE.format(summary=_summary(error), path=report if path is None else sanitize(str(path)))
 
 
 def crash_report(error: BaseException) -> str:
@@ -160,13 +166,13 @@ def _lines_of(error: BaseException, *, seen_ids: set[int]) -> Iterator[str]:
     yield f"{_type_name(error)}:"
     for location in _locations(error):
         yield f"  {location}"
-    for nested in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-        if id(nested) not in seen_ids:
-            yield from _lines_of(nested, seen_ids=seen_ids)
+    for nested_error in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        if id(nested_error) not in seen_ids:
+            yield from _lines_of(nested_error, seen_ids=seen_ids)
 
 
 def _locations(error: BaseException) -> list[str]:
-    """Return the innermost 100 locations of the error's traceback; a recursion error has a thousand."""
+    """Return the innermost 100 code locations of the error's traceback, which may be very long."""
     stack = traceback.StackSummary.extract(
         traceback.walk_tb(error.__traceback__), limit=-100, lookup_lines=False
     )
@@ -185,13 +191,13 @@ def _type_name(error: BaseException) -> str:
     return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
 
 
-def _save(report: str) -> Path | None:
-    """Write the report to a new private file in the folder of saved state, else in a temporary one."""
-    name = datetime.now(UTC).strftime("crash-%Y%m%d-%H%M%S-")
+def _save_report(report: str) -> Path | None:
+    """Write the report to a new private file in the folder of saved state, else in the temporary folder."""
+    name_prefix = datetime.now(UTC).strftime("crash-%Y%m%d-%H%M%S-")
     for folder in (memory_path().parent, Path(tempfile.gettempdir())):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-            descriptor, path = tempfile.mkstemp(prefix=name, suffix=".txt", dir=folder)
+            descriptor, path = tempfile.mkstemp(prefix=name_prefix, suffix=".txt", dir=folder)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(f"{report}\n")
             return Path(path)

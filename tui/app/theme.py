@@ -1,7 +1,8 @@
 """Two calm themes of our own, and the theme for terminals without color.
 
-Color means state: the accent, for the user's choices, has a hue that no state has. Series and node colors
-come from the Okabe–Ito set, which people with common color-vision deficiencies can distinguish.
+Colors stand for states. The accent color, which marks what the user has chosen, has a hue that no state has.
+The colors of series and nodes come from the Okabe–Ito set, which people with common color-vision
+deficiencies can distinguish.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tips for new users above the footer: a key and what it does, until the user has used it."""
+"""Tips for new users above the footer: each explains a key, until the user has used the key."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TIPS = {
     "job.deploy": "deploys a checkpoint, step by step",
     "app.help": "shows all keyboard shortcuts",
 }
-"""All tips by action, in the order in which they are shown; each text follows the action's key."""
+"""Texts of tips, by ``scope.id`` of the action, in order of display; the line begins with its key."""
 
 
 class Tips(Service):
@@ -70,16 +70,16 @@ class Tips(Service):
 
     def __init__(self, app: BaseApp, *, enabled: bool) -> None:
         super().__init__(app)
-        self._enabled = enabled
+        self._is_enabled = enabled
         self._shown_names: frozenset[str] = frozenset()
         """The tips shown since the start."""
         self._current_tip: str | None = None
-        self._last_shown: tuple[AppScreen, str | None] | None = None
-        """The screen whose tip line was last updated, and the tip that it shows."""
+        self._last_screen_and_tip: tuple[AppScreen, str | None] | None = None
+        """The screen whose tip line was last updated, and the tip on this line."""
 
     def start(self) -> None:
         """Poll for a suitable tip, because tabs and screens change; this costs next to nothing."""
-        if self._enabled:
+        if self._is_enabled:
             self._app.set_interval(1.0, self.show)
 
     def show(self) -> None:
@@ -94,17 +94,17 @@ class Tips(Service):
         has_room = self._app.size.height >= MIN_SCREEN_LINES
         candidates = (name for name in TIPS if has_room and self._is_suitable(name, scopes, screen))
         tip = self._current_tip = next(candidates, None)
-        if self._last_shown == (screen, tip):
+        if self._last_screen_and_tip == (screen, tip):
             return
-        line = self._line_of(screen)
+        line = self._tip_line_of(screen)
         if line is not None:
-            self._last_shown = (screen, tip)
+            self._last_screen_and_tip = (screen, tip)
             line.tip = (self._app.key_for(tip), TIPS[tip]) if tip is not None else ("", "")
         if tip is not None and tip not in self._shown_names:
             self._shown_names |= {tip}
             self._remember_count(tip, self._times_shown(tip) + 1)
 
-    def _line_of(self, screen: Screen[Any]) -> TipLine | None:
+    def _tip_line_of(self, screen: Screen[Any]) -> TipLine | None:
         """Return the screen's tip line; if it has none yet, mount it and return None."""
         for line in screen.query(TipLine):
             return line
@@ -124,11 +124,11 @@ class Tips(Service):
         return scope in scopes and action not in screen.hidden_hints and not self._is_retired(name)
 
     def _is_retired(self, name: str) -> bool:
-        """Return True for a tip that was followed, or shown in enough earlier starts."""
+        """Return True if the tip is no longer shown: it was followed, or shown in enough earlier starts."""
         return self._times_shown(name) - (name in self._shown_names) >= MAX_TIMES_SHOWN
 
     def mark_followed(self, name: str | None) -> None:
-        if self._enabled and name in TIPS and not self._is_retired(name):
+        if self._is_enabled and name in TIPS and not self._is_retired(name):
             self._remember_count(name, MAX_TIMES_SHOWN + 1)
             self._app.call_after_refresh(self.show)
 

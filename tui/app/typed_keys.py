@@ -48,23 +48,23 @@ class TypedKeys:
         self._keys = deque[events.Key | events.Paste]()
         self._wait_task: asyncio.Task[None] | None = None
         """Task that waits until the next key may be handled; None if the queue is idle."""
-        self._opening: Worker[None] | None = None
-        """Worker that is about to open a screen because of the last key."""
-        self._unrequested_screen: Screen[Any] | None = None
+        self._opening_worker: Worker[None] | None = None
+        """Worker that is about to open a screen in response to the last key; None if there is none."""
+        self._unrequested_dialog: Screen[Any] | None = None
         """The last dialog that opened by itself."""
-        self._unrequested_at_s = 0.0
+        self._unrequested_since_s = 0.0
 
     def register_dialog(self, screen: Screen[Any]) -> None:
         """Register a dialog that is about to open.
 
         Unless ``wait_for`` got the worker that opens it, the dialog opens by itself, and first ignores keys.
         """
-        if self._opening is None:
-            self._unrequested_screen, self._unrequested_at_s = screen, monotonic()
+        if self._opening_worker is None:
+            self._unrequested_dialog, self._unrequested_since_s = screen, monotonic()
 
     def wait_for(self, worker: Worker[None]) -> None:
         """Handle no key until the worker has opened a screen above the current one, or has ended."""
-        self._opening = worker
+        self._opening_worker = worker
         if self._wait_task is None:
             self._start_waiting()
 
@@ -83,24 +83,24 @@ class TypedKeys:
         key, focused = self._keys.popleft(), self._app.focused
         try:
             if (
-                self._app.screen is not self._unrequested_screen
-                or monotonic() - self._unrequested_at_s >= SEEN_AFTER_S
+                self._app.screen is not self._unrequested_dialog
+                or monotonic() - self._unrequested_since_s >= SEEN_AFTER_S
             ):
                 await self._handle(key)
         finally:
             self._start_waiting(focused.ancestors_with_self if focused is not None else ())
 
-    def _start_waiting(self, path: Iterable[MessagePump] = ()) -> None:
-        """Delay the next key until the widgets in ``path`` have handled the previous key."""
+    def _start_waiting(self, bubble_path: Iterable[MessagePump] = ()) -> None:
+        """Delay the next key until the widgets that the last key bubbled to have handled it."""
         if self._app.screen_stack:
-            self._wait_task = asyncio.create_task(self._wait_until_ready(self._app.screen, path))
+            self._wait_task = asyncio.create_task(self._wait_until_ready(self._app.screen, bubble_path))
 
-    async def _wait_until_ready(self, screen: Screen[Any], path: Iterable[MessagePump]) -> None:
-        await _wait_for_queues((*path, screen, self._app))
-        if self._opening is not None:
-            worker = self._opening
+    async def _wait_until_ready(self, screen: Screen[Any], bubble_path: Iterable[MessagePump]) -> None:
+        await _wait_for_queues((*bubble_path, screen, self._app))
+        if self._opening_worker is not None:
+            worker = self._opening_worker
             await _wait_until(lambda: worker.is_finished or not self._is_on_top(screen), MAX_WAIT_S)
-            self._opening = None
+            self._opening_worker = None
             if self._is_on_top(screen):
                 self._keys.clear()
             else:
@@ -131,9 +131,9 @@ async def _wait_for_queues(pumps: Iterable[MessagePump]) -> None:
 
     async def wait() -> None:
         for pump in pumps:
-            is_done = asyncio.Event()
-            if pump.call_later(is_done.set):
-                await is_done.wait()
+            queue_is_done = asyncio.Event()
+            if pump.call_later(queue_is_done.set):
+                await queue_is_done.wait()
 
     wait_task = asyncio.create_task(wait())
     try:

@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from tui.actions.keymap import bindings_of, key_for, rebound
+from tui.actions.keymap import bindings_of, key_for, with_user_keys
 from tui.actions.table import ActionFlag, Scope, actions_named, actions_of
 from tui.analysis.connection import Connection
 from tui.analysis.run.finding import SnoozedFindings
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # imported later, so that Home's first picture appears sooner
     from tui.settings.remembered import Memory
 
 
-MakeFeed = Callable[..., Any]
+FeedFactory = Callable[..., Any]
 """Creates a screen's feed, given ``publish``, the callback for its snapshots."""
 
 
@@ -54,8 +54,8 @@ class PaletteItem:
 
     kind: str
     name: str
-    about: str
-    """Facts to show after the name."""
+    description: str
+    """Facts about the object, which the palette shows after its name."""
     choose: Callable[[], object]
     """Called when the user chooses the item."""
     id: str = ""
@@ -75,19 +75,19 @@ class AppScreen(MountsWithChildren, Screen[None]):
     defers, and the first keys would reach the widget that Textual chooses, even a hidden input."""
     SCOPES: ClassVar[tuple[Scope, ...]] = ()
     PANES: ClassVar[Mapping[Scope, type[Widget]]] = MappingProxyType({})
-    """The panes that carry out the actions of a scope. Its keys work wherever the focus is on the screen."""
+    """By scope, the pane that carries out its actions, wherever the focus is on the screen."""
     SHOWN_RESOURCES: ClassVar[frozenset[str]] = frozenset()
-    """The screen shows staleness of these resources only; ``tui.analysis.connection`` has their names."""
+    """Resources whose staleness the screen shows, by their names in ``tui.analysis.connection``."""
     shown_job_id = ""
     """Id of the only job whose resources the screen shows; empty on a screen about several jobs."""
     LOW_PRIORITY_HINTS: ClassVar[frozenset[str]] = frozenset()
     """Actions whose hints the footer shows only if there is room after all other hints."""
-    _key_changes: Mapping[str, str] = MappingProxyType({})
+    _user_keys: Mapping[str, str] = MappingProxyType({})
     job: TrainingJob | None = None
     """The job that the screen follows; None on a screen that follows no single job."""
 
     @property
-    def is_over(self) -> bool:
+    def has_job_ended(self) -> bool:
         """True if the screen follows a job that has finished, so its data no longer changes."""
         return self.job is not None and self.job.is_finished
 
@@ -104,7 +104,7 @@ class AppScreen(MountsWithChildren, Screen[None]):
 
     @dataclass
     class Published(Message):
-        """The screen's feed has a newer snapshot."""
+        """Posted when the screen's feed has a newer snapshot."""
 
         snapshot: Any
 
@@ -114,21 +114,21 @@ class AppScreen(MountsWithChildren, Screen[None]):
     _feed: Any
     """The task that reads the screen's data and publishes snapshots; its type depends on the screen."""
 
-    def __init__(self, feed_with: MakeFeed | None = None) -> None:
+    def __init__(self, make_feed: FeedFactory | None = None) -> None:
         super().__init__()
-        if feed_with is not None:
-            self._feed = feed_with(publish=self.publish)
+        if make_feed is not None:
+            self._feed = make_feed(publish=self.publish)
 
     connection: var[Connection] = var(Connection())
     downloads: var[Transfers] = var(Transfers())
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
-    """When a job is to be stopped, in words, by job id; only jobs with a planned stop."""
-    recording: var[frozenset[str]] = var(frozenset[str]())
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    """Planned stops: job id → text such as "stops after its next checkpoint"."""
+    recorded_job_ids: var[frozenset[str]] = var(frozenset[str]())
     """Ids of the jobs that are being recorded."""
     hidden_hints: var[frozenset[str]] = var(frozenset[str](), init=False)
-    """Actions that have no effect now. The footer hides them; their keys still work, and notify why."""
-    labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
+    """Actions that have no effect now. The footer hides them; their keys show a notice with the reason."""
+    temporary_labels: var[Mapping[str, str]] = var(MappingProxyType[str, str]({}), init=False)
     """Temporary labels of actions whose effect differs now; the footer shows these actions."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -136,19 +136,22 @@ class AppScreen(MountsWithChildren, Screen[None]):
         cls.BINDINGS = bindings_of(*cls.SCOPES, Scope.SCREEN)
         super().__init_subclass__(**options)
         for action in actions_of(*cls.SCOPES):
-            if action.does:
-                setattr(cls, f"action_{action.id}", _method_for(action.does))
+            if action.implementation:
+                setattr(cls, f"action_{action.id}", _method_for_entry(action.implementation))
         for scope, pane in cls.PANES.items():
             for action in actions_of(scope):
-                setattr(cls, f"action_{action.id}", _forward(pane, action.does or action.id))
+                setattr(cls, f"action_{action.id}", _method_of_pane(pane, action.implementation or action.id))
 
     def on_compose(self) -> None:
-        """Set the breakpoint classes now: Textual sets them at the first resize and restyles all widgets."""
-        for points, cells in zip(
+        """Set the CSS classes of the screen's size before the first layout.
+
+        Textual sets them at the first resize only, and then styles all widgets again.
+        """
+        for breakpoints, cells in zip(
             (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), self.app.size, strict=True
         ):
             self.add_class(
-                *[name for min_cells, name in points or () if cells >= min_cells][-1:], update=False
+                *[name for min_cells, name in breakpoints or () if cells >= min_cells][-1:], update=False
             )
 
     async def on_event(self, event: events.Event) -> None:
@@ -197,16 +200,16 @@ class AppScreen(MountsWithChildren, Screen[None]):
     ) -> None:
         """Show "‹" (a click goes back), then the page's name, its subject, and facts by importance.
 
-        The first ``priority_count`` of them are always shown; name and subject count as one.
+        The first ``priority_count`` parts are always shown; name and subject together count as one part.
         """
-        lead = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
-        self.query_one("#header", StatusLine).set_facts([lead, *facts], priority_count)
+        title_spans = [("‹ ", "muted"), (f"{page} " if subject else page, "key"), (subject, "strong")]
+        self.query_one("#header", StatusLine).set_facts([title_spans, *facts], priority_count)
 
     def show_text(self, selector: str, text: str | Text) -> None:
         """Show a text in the `WrappedText` that matches ``selector``; hide the widget if it is empty."""
-        line = self.query_one(selector, WrappedText)
-        line.display = bool(text)
-        line.update(text)
+        widget = self.query_one(selector, WrappedText)
+        widget.display = bool(text)
+        widget.update(text)
 
     def run_feed(self, name: str) -> None:
         run_in_background(self, self._feed.run, name, group="feed")
@@ -223,22 +226,22 @@ class AppScreen(MountsWithChildren, Screen[None]):
         return connection.limited_to(self.SHOWN_RESOURCES, self.shown_job_id)
 
     def hide_hints(self, **has_no_effect: bool) -> None:
-        """Hide the hints of actions given as True, which have no effect now; show all other hints."""
+        """Hide the footer's hints of the actions whose argument is True; show all other hints."""
         self.hidden_hints = frozenset(action for action, is_hidden in has_no_effect.items() if is_hidden)
 
     def watch_hidden_hints(self) -> None:
         self.refresh_bindings()
 
-    watch_labels = watch_hidden_hints
+    watch_temporary_labels = watch_hidden_hints
 
-    def change_keys(self, changes: Mapping[str, str]) -> None:
-        """Rebind actions, by their ids. Call this before the screen is shown."""
-        self._bindings = rebound(self._bindings, changes)
-        self._key_changes = changes
+    def bind_user_keys(self, user_keys: Mapping[str, str]) -> None:
+        """Bind the user's keys, by ``scope.id`` of the action. Call this before the screen is shown."""
+        self._bindings = with_user_keys(self._bindings, user_keys)
+        self._user_keys = user_keys
 
     def key_for(self, action_id: str) -> str:
         """Return the current key of the action ``scope.id``, formatted for display."""
-        return key_for(action_id, self._key_changes)
+        return key_for(action_id, self._user_keys)
 
     def key_prefix(self, action_id: str) -> str:
         """Return `key_for(action_id)` as a prefix of typed text: ``/llama``, but ``f7 llama``."""
@@ -284,8 +287,8 @@ class AppScreen(MountsWithChildren, Screen[None]):
         if self.app.screen is self:
             self.app.pop_screen()
 
-    def confirm(self, question: ConfirmScreen, on_confirm: Callable[[], Any]) -> None:
-        self.app.push_screen(question, lambda confirmed: on_confirm() if confirmed else None)
+    def confirm(self, dialog: ConfirmScreen, on_confirm: Callable[[], Any]) -> None:
+        self.app.push_screen(dialog, lambda confirmed: on_confirm() if confirmed else None)
 
 
 @dataclass
@@ -293,11 +296,11 @@ class PageServices:
     """The parts of the app that pages need."""
 
     app: App[Any]
-    connected: Session | None
+    session_or_none: Session | None
     """The session with the remote; None only on the welcome screen, which opens no pages."""
     settings: Loaded
     memory: Memory
-    fleet_feed: MakeFeed
+    fleet_feed: FeedFactory
     """Creates the feed of Home."""
     label: Callable[[], str]
     """Returns the text for Home's header: the remote, the team, and a mark for demo data."""
@@ -310,8 +313,8 @@ class PageServices:
 
     @property
     def session(self) -> Session:
-        assert self.connected is not None
-        return self.connected
+        assert self.session_or_none is not None
+        return self.session_or_none
 
     @cached_property
     def compared_runs(self) -> RunCache:
@@ -361,7 +364,7 @@ notifies the user and returns None."""
 
 
 class AppMessage(Message):
-    """Base class of requests to the app; a read-only dashboard refuses those with ``changes_server``."""
+    """Base class of requests to the app. A read-only dashboard refuses a request with ``changes_server``."""
 
     changes_server: bool = False
 
@@ -378,14 +381,14 @@ class OpenPage(AppMessage):
         self.changes_server = isinstance(self.page, Page) and self.page.changes_server
 
 
-def _method_for(does: str) -> Callable[[AppScreen], Awaitable[object]]:
-    """Return a method that runs the action, or opens the page, that ``tui.actions.table.DOES`` names."""
+def _method_for_entry(entry: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a screen's method for an action, from its entry in ``tui.actions.table.IMPLEMENTATIONS``."""
 
     async def act(screen: AppScreen) -> None:
-        if does.endswith(")"):
-            await screen.run_action(does)
+        if entry.endswith(")"):
+            await screen.run_action(entry)
             return
-        module, _, name = does.rpartition(".")
+        module, _, name = entry.rpartition(".")
         page_class = getattr(import_module(f"tui.screens.{module}"), name)
         if not fields(page_class):
             screen.post_message(OpenPage(page_class()))
@@ -395,8 +398,8 @@ def _method_for(does: str) -> Callable[[AppScreen], Awaitable[object]]:
     return act
 
 
-def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
-    """Return a method of the screen that runs an action of a pane."""
+def _method_of_pane(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable[object]]:
+    """Return a screen's method that runs an action of one of its panes."""
 
     async def act(screen: AppScreen) -> None:
         await screen.query_one(pane).run_action(action)
@@ -404,7 +407,7 @@ def _forward(pane: type[Widget], action: str) -> Callable[[AppScreen], Awaitable
     return act
 
 
-def key_on(widget: Widget, action_id: str) -> str:
+def key_for_widget(widget: Widget, action_id: str) -> str:
     """Return the current key of the action ``scope.id`` on the screen of a widget."""
     screen = widget.screen
     return screen.key_for(action_id) if isinstance(screen, AppScreen) else key_for(action_id, {})

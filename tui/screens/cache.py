@@ -15,7 +15,7 @@ from tui.actions.table import Scope
 from tui.analysis.file_tree.rows import Order, SortKey
 from tui.analysis.file_tree.tree import ROOT, FileTree
 from tui.feeds.files import CacheFeed, CacheSnapshot
-from tui.screens.base import MakeFeed, Page, PageServices
+from tui.screens.base import FeedFactory, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.screens.filter_field import FilterField
 from tui.tables.column import Span
@@ -25,7 +25,7 @@ from tui.widgets.file_tree import FileTreeView, middle_cut
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-NO_CACHE = (
+NO_CACHE_TEXT = (
     "This project has no cache yet.\n\nSet cache_config in a config.py to use one; its files outlive the job."
 )
 
@@ -37,8 +37,10 @@ class CacheScreen(TreeScreen):
 
     snapshot: var[CacheSnapshot] = var(CacheSnapshot())
 
-    def __init__(self, project: str, feed_with: MakeFeed, *, now_s: Callable[[], float] = time.time) -> None:
-        super().__init__(feed_with)
+    def __init__(
+        self, project: str, make_feed: FeedFactory, *, now_s: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(make_feed)
         self._now_s = now_s
         self._project = sanitize(project)
 
@@ -58,17 +60,20 @@ class CacheScreen(TreeScreen):
         self.set_interval(10.0, self._show_header)  # the header shows an age
 
     def _show(self, previous: CacheSnapshot | None, snapshot: CacheSnapshot) -> None:
-        """Distinguish loading, no cache, an empty cache and an error; keep old data, marked as stale."""
+        """Show the files; while loading, without a cache or files, or after an error, a text.
+
+        After an error, files from an earlier snapshot stay, with a notice that they are stale.
+        """
         if previous is None or previous.entries is not snapshot.entries:
             self.tree_view.set_entries(snapshot.entries)
         self._show_header()
         self.show_stale(snapshot.error if snapshot.exists is not None else "")
-        message = self._empty_message(snapshot)
-        self.show_text("#instead", message)
-        for name in ("#tree", "#biggest"):
-            self.query_one(name).set_class(bool(message), "-hidden")
+        empty_text = self._empty_text(snapshot)
+        self.show_text("#instead", empty_text)
+        for selector in ("#tree", "#biggest"):
+            self.query_one(selector).set_class(bool(empty_text), "-hidden")
 
-    def _empty_message(self, snapshot: CacheSnapshot) -> str:
+    def _empty_text(self, snapshot: CacheSnapshot) -> str:
         if snapshot.entries:
             return ""
         if snapshot.exists is None:
@@ -76,7 +81,7 @@ class CacheScreen(TreeScreen):
                 retry_hint = f"Press {self.key_for('screen.refresh')} to retry."
                 return f"✗ Can't read the cache.\n\n{snapshot.error}\n\n{retry_hint}"
             return "Loading the cache…"
-        return "The cache is empty: the latest job left nothing in it." if snapshot.exists else NO_CACHE
+        return "The cache is empty: the latest job left nothing in it." if snapshot.exists else NO_CACHE_TEXT
 
     @on(FileTreeView.Arranged)
     def _show_header(self) -> None:
@@ -130,7 +135,7 @@ def _descriptive_name(tree: FileTree, node: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CachePage(Page):
-    """The cache of a project."""
+    """The page with the cache of a project."""
 
     project_id: str
     name: str

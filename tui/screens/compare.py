@@ -31,8 +31,8 @@ from tui.analysis.comparison import (
 )
 from tui.analysis.series import Series
 from tui.feeds.comparison import ComparisonFeed, job_before
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
-from tui.screens.charts.builder import METRIC, MIN_RELATIVE_RANGE, ChartData
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices
+from tui.screens.charts.builder import METRIC_ID_PREFIX, MIN_RELATIVE_RANGE, ChartData
 from tui.screens.charts.controls import ChartControls
 from tui.screens.charts.time_row import TimeRow, TimeRowContent
 from tui.screens.charts.view import ChartView
@@ -52,7 +52,7 @@ AXIS_LABELS: dict[Axis, str] = {"step": "by step", "elapsed": "since start", "cl
 
 
 class ComparedCharts:
-    """The charts of several runs on one x axis. Caches the curves: computing them is slow."""
+    """The charts of several runs on one x axis; caches their curves, because computing them is slow."""
 
     def __init__(self, runs: Sequence[ComparedRun], axis: Axis) -> None:
         self._runs = runs
@@ -86,7 +86,7 @@ class ComparedCharts:
                 x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
-                log=view.log,
+                log=view.log_scale,
                 smoothing=view.smoothing,
                 shows_samples=len(lines) == 1,
                 hidden=view.hidden,
@@ -94,7 +94,9 @@ class ComparedCharts:
                 cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
             )
             finish = partial(self._with_curves, measure) if is_metric else None
-            charts.append(ChartData(METRIC + measure if is_metric else measure, lines, spec, unit, finish))
+            charts.append(
+                ChartData(METRIC_ID_PREFIX + measure if is_metric else measure, lines, spec, unit, finish)
+            )
         return charts
 
     def _with_curves(self, measure: str, chart: ChartData) -> ChartData:
@@ -113,7 +115,7 @@ LAYOUTS: tuple[Layout, ...] = ("both", "charts", "table")
 
 
 class CompareRunsScreen(ChartControls, AppScreen):
-    """Comparison of several runs; ``feed_with`` creates the feed that reads them."""
+    """Compares several runs; ``make_feed`` creates the feed that reads them."""
 
     CSS_PATH = "compare.tcss"
     AUTO_FOCUS = "RowTable"
@@ -130,8 +132,8 @@ class CompareRunsScreen(ChartControls, AppScreen):
     """Index in ``runs`` of the run that all other runs are compared with."""
     differing_only: var[bool] = var(False, init=False)
 
-    def __init__(self, jobs: Sequence[TrainingJob], feed_with: MakeFeed) -> None:
-        super().__init__(feed_with)
+    def __init__(self, jobs: Sequence[TrainingJob], make_feed: FeedFactory) -> None:
+        super().__init__(make_feed)
         self.set_reactive(CompareRunsScreen.runs, tuple(ComparedRun(job) for job in jobs))
         self._charts = ComparedCharts(self.runs, self.axis)
 
@@ -213,22 +215,27 @@ class CompareRunsScreen(ChartControls, AppScreen):
         shown_count = len(self.query_one(RowTable).columns_shown) - 2
         if 0 < shown_count < len(runs):
             next_key = self.key_for("compare.next_base")
-            facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} next", "warn")])
+            facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} for next", "warn")])
         priority_count = 1 + len(facts)
         runs_being_read = [run for run in runs if run.state in ("waiting", "reading")]
         if runs_being_read:
-            fractions = [run.fraction_read or 0.0 for run in runs_being_read] + [1.0] * (
+            read_fractions = [run.fraction_read or 0.0 for run in runs_being_read] + [1.0] * (
                 len(runs) - len(runs_being_read)
             )
-            logs = counted(len(runs_being_read), "log")
-            facts.append([(f"↻ reading {logs}: {percent(sum(fractions) / len(fractions))}", "accent")])
+            logs_text = counted(len(runs_being_read), "log")
+            facts.append(
+                [(f"↻ reading {logs_text}: {percent(sum(read_fractions) / len(read_fractions))}", "accent")]
+            )
         facts.append([(AXIS_LABELS[self.axis], "plain")])
         if not self.differing_only:
             facts.append([(f"{differing_text} differ", "muted")])
         self.set_header("Compare", counted(len(runs), "job"), facts, priority_count)
 
     def _show_problems(self) -> None:
-        """List runs that are gone, failed or log no progress; all other runs are compared anyway."""
+        """List runs that no longer exist, cannot be read completely, or log no progress.
+
+        All other runs are compared anyway.
+        """
         problems, retry_key = [], self.key_for("screen.refresh")
         for run, name in zip(self.runs, map(sanitize, labels(self.runs)), strict=True):
             if run.state == "gone":
@@ -327,7 +334,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
 
 @dataclass(frozen=True, eq=False)
 class ComparePage(Page):
-    """Several jobs side by side; the first is the baseline."""
+    """The page that compares several jobs with the first of them, the baseline."""
 
     jobs: tuple[TrainingJob, ...]
 

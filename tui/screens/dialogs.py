@@ -43,18 +43,18 @@ class Dialog(MountsWithChildren, ModalScreen[Answer], Generic[Answer]):
     """Id of the widget with the details, which selects its style."""
 
     def __init__(
-        self, question: str, about: str, buttons: Sequence[Button], field: Input | None = None
+        self, question: str, details: str, buttons: Sequence[Button], field: Input | None = None
     ) -> None:
         super().__init__()
         self._question = question
-        self._about = about
+        self._details = details
         self._buttons = buttons
         self._field = field
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield WrappedText(sanitize_multiline(self._question), id="question")
-            yield WrappedText(sanitize_multiline(self._about), id=self.ABOUT_ID)
+            yield WrappedText(sanitize_multiline(self._details), id=self.ABOUT_ID)
             if self._field is not None:
                 yield self._field
                 yield WrappedText(id="problem")
@@ -87,8 +87,8 @@ class Choice(Generic[Answer]):
 class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     """A question with a few answers, each with keys and a button.
 
-    ``safest`` is the id of the choice with the focus, so that an accidental Enter does no harm; the button
-    of the choice ``dangerous`` is red.
+    ``safest_id`` is the id of the choice with the focus, so that an accidental Enter does no harm; the button
+    of the choice ``dangerous_id`` is red.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -97,30 +97,36 @@ class ChoiceScreen(Dialog[Answer], Generic[Answer]):
     ]
 
     def __init__(
-        self, question: str, about: str, choices: Sequence[Choice[Answer]], *, safest: str, dangerous: str
+        self,
+        question: str,
+        details: str,
+        choices: Sequence[Choice[Answer]],
+        *,
+        safest_id: str,
+        dangerous_id: str,
     ) -> None:
         buttons = [
             Button(
                 f"{choice.label} ({choice.keys.partition(',')[0].replace('escape', 'esc')})",
-                variant="error" if choice.id == dangerous else "default",
+                variant="error" if choice.id == dangerous_id else "default",
                 id=choice.id,
                 compact=True,
             )
             for choice in choices
             if choice.label
         ]
-        super().__init__(question, about, buttons)
+        super().__init__(question, details, buttons)
         self._answers = {choice.id: choice.answer for choice in choices}
-        self._safest = safest
+        self._safest_id = safest_id
         for choice in choices:
             self._bindings.bind(choice.keys, f"choose('{choice.id}')", show=False)
 
     def on_mount(self) -> None:
-        self.set_focus(self.query_one(f"#{self._safest}"))
+        self.set_focus(self.query_one(f"#{self._safest_id}"))
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        self.action_choose(event.button.id or self._safest)
+        self.action_choose(event.button.id or self._safest_id)
 
     def action_choose(self, choice_id: str) -> None:
         self.dismiss(self._answers[choice_id])
@@ -131,32 +137,28 @@ class ConfirmScreen(ChoiceScreen[bool]):
 
     ABOUT_ID = "consequence"
 
-    def __init__(self, question: str, consequence: str, yes: str, no: str = "Cancel") -> None:
-        choices = (Choice("yes", "y", yes, True), Choice("no", "n,escape,q", no, False))
-        super().__init__(question, consequence, choices, safest="no", dangerous="yes")
+    def __init__(self, question: str, consequence: str, yes_label: str, no_label: str = "Cancel") -> None:
+        choices = (Choice("yes", "y", yes_label, True), Choice("no", "n,escape,q", no_label, False))
+        super().__init__(question, consequence, choices, safest_id="no", dangerous_id="yes")
 
 
 class QuitScreen(ConfirmScreen):
     """Asks whether to quit despite unsaved answers, running downloads, or planned stops."""
 
-    def __init__(
-        self, running_downloads: int, planned_stops: int, unsaved_sentences: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, download_count: int, stop_count: int, unsaved_sentences: Iterable[str] = ()) -> None:
         sentences = list(unsaved_sentences)
-        if running_downloads:
-            subject = counted(running_downloads, "download is", "downloads are")
+        if download_count:
+            subject = counted(download_count, "download is", "downloads are")
             sentences.append(
                 f"{subject} running. Partial files are kept; download to the same folder to resume."
             )
-        if planned_stops:
-            sentences.append(
-                f"{planned_stops_text(planned_stops)}, but only as long as this dashboard is open."
-            )
+        if stop_count:
+            sentences.append(f"{planned_stops_text(stop_count)}, but only as long as this dashboard is open.")
         super().__init__("Quit?", "\n".join(sentences), "Quit", "Stay")
 
 
-def planned_stops_text(stops: int) -> str:
-    return f"{counted(stops, 'job is', 'jobs are')} to be stopped later"
+def planned_stops_text(stop_count: int) -> str:
+    return f"{counted(stop_count, 'job is', 'jobs are')} to be stopped later"
 
 
 StopAnswer: TypeAlias = "Literal['now', 'after checkpoint', 'when', 'keep', 'as before'] | GuardRules"
@@ -194,8 +196,10 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             Choice("keep", "n", "Keep", "keep"),
             Choice("back", "escape,q", "Back" if is_planned else "", "as before"),
         )
-        about = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
-        super().__init__(question, about, choices, safest="back" if is_planned else "keep", dangerous="now")
+        details = consequence if read_unsaved is None else f"{consequence}\nUnsaved work: reading …"
+        super().__init__(
+            question, details, choices, safest_id="back" if is_planned else "keep", dangerous_id="now"
+        )
         self._consequence = consequence
         self._parse_rules = parse_rules
         self._read_unsaved = read_unsaved
@@ -205,9 +209,9 @@ class StopScreen(ChoiceScreen[StopAnswer]):
             run_in_background(self, partial(self._show_unsaved, self._read_unsaved), "unsaved work")
 
     async def _show_unsaved(self, read: Callable[[], Coroutine[Any, Any, str]]) -> None:
-        words = await read() or "Unsaved work: not known."
+        unsaved_text = await read() or "Unsaved work: unknown."
         self.query_one(f"#{self.ABOUT_ID}", WrappedText).update(
-            sanitize_multiline(f"{self._consequence}\n{words}")
+            sanitize_multiline(f"{self._consequence}\n{unsaved_text}")
         )
 
     def action_choose(self, choice_id: str) -> None:
@@ -232,12 +236,12 @@ class PathDialog(Dialog[Answer]):
     AUTO_FOCUS = "Input"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
 
-    def __init__(self, question: str, about: str, field: Input, yes: str) -> None:
+    def __init__(self, question: str, details: str, field: Input, yes_label: str) -> None:
         buttons = (
-            Button(f"{yes} (enter)", variant="primary", id="yes", compact=True),
+            Button(f"{yes_label} (enter)", variant="primary", id="yes", compact=True),
             Button("Cancel (esc)", id="no", compact=True),
         )
-        super().__init__(question, about, buttons, field)
+        super().__init__(question, details, buttons, field)
 
     async def answer(self, typed: str) -> Answer:
         """Convert the typed text to the answer. Raises ValueError or OSError if it is not valid."""
@@ -273,16 +277,16 @@ class PathDialog(Dialog[Answer]):
 
 
 class StopRulesScreen(PathDialog["GuardRules"]):
-    """Asks on which conditions a run is stopped; the result is None if the user cancels."""
+    """Asks on which conditions to stop a run; the result is the parsed conditions, or None if canceled."""
 
     def __init__(self, question: str, parse_rules: Callable[[str], GuardRules]) -> None:
-        about = (
+        details = (
             "A finding, an amount, a time, or several: the first that applies stops the job. Add "
-            "after-checkpoint to wait for the next checkpoint then. Watches only while this dashboard is "
-            "open; bt-tui guard watches without it."
+            "after-checkpoint to stop it only after the next checkpoint. Watches only while this dashboard "
+            "is open; bt-tui guard watches without it."
         )
         field = Input(placeholder="loss-not-finite stalled 200usd 06:00", id="rules", compact=True)
-        super().__init__(f"{question} When?", about, field, "Watch")
+        super().__init__(f"{question} When?", details, field, "Watch")
         self._parse_rules = parse_rules
 
     async def answer(self, typed: str) -> GuardRules:
@@ -292,9 +296,9 @@ class StopRulesScreen(PathDialog["GuardRules"]):
 class DownloadFolderScreen(PathDialog[Path]):
     """Dialog for the target folder of a download; the result is None if the user cancels."""
 
-    def __init__(self, title: str, about: str, folder: Path, refusal_of: Callable[[Path], str]) -> None:
+    def __init__(self, title: str, details: str, folder: Path, refusal_of: Callable[[Path], str]) -> None:
         field = Input(str(folder), id="folder", compact=True)
-        super().__init__(f"Download {title}", about, field, "Download")
+        super().__init__(f"Download {title}", details, field, "Download")
         self._refusal_of = refusal_of
         """Returns why a folder cannot be used; empty if it can."""
 
@@ -323,9 +327,9 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
         tables_note = (
             f" in {counted(len(tables), 'table')}; CSV writes one file each" if len(tables) > 1 else ""
         )
-        about = f"{counted(rows, 'row')}{tables_note}. .json saves JSON, any other name CSV."
+        details = f"{counted(rows, 'row')}{tables_note}. .json saves JSON, any other name CSV."
         field = Input(str(proposal), id="file", compact=True)
-        super().__init__(f"Export {sanitize(noun)}", about, field, "Save")
+        super().__init__(f"Export {sanitize(noun)}", details, field, "Save")
         self._tables = tuple(tables)
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
@@ -362,9 +366,9 @@ class FileConflictScreen(ChoiceScreen[ExistingChoice | None]):
             Choice("overwrite", "o", "Overwrite", "overwrite"),
             Choice("cancel", "escape,q,n", "Cancel", None),
         )
-        about = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
+        details = f"In {sanitize(folder)}:\n" + "\n".join(shown_names)
         question = f"{subject} with different content"
-        super().__init__(question, about, choices, safest="skip", dangerous="overwrite")
+        super().__init__(question, details, choices, safest_id="skip", dangerous_id="overwrite")
 
 
 class ChoiceList(OptionList):

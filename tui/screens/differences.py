@@ -57,9 +57,9 @@ class ReadOnceScreen(AppScreen):
         try:
             result = await self._read()
         except RequestError as error:
-            reason, key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
+            reason, retry_key = sanitize(str(error)).rstrip("."), self.key_for("screen.refresh")
             self.show_remark(
-                f"✗ Can't read: {reason}. Retrying automatically; press {key} to retry now.", "bad"
+                f"✗ Can't read: {reason}. Retrying automatically; press {retry_key} to retry now.", "bad"
             )
             self._retry_timer = self.set_timer(RETRY_DELAY_S, self.action_refresh, name="try again")
         else:
@@ -67,7 +67,7 @@ class ReadOnceScreen(AppScreen):
 
 
 class DifferencesScreen(ReadOnceScreen):
-    """The differences between two jobs, from the first to the second."""
+    """Shows what differs between two jobs, as changes from the first job to the second."""
 
     def __init__(self, title: str, read: Callable[[], Awaitable[JobDifferences]]) -> None:
         super().__init__(read)
@@ -103,7 +103,7 @@ class DifferencesScreen(ReadOnceScreen):
 
 @dataclass(frozen=True, eq=False)
 class DifferencesPage(Page):
-    """The differences from the job ``before`` to the job ``after``."""
+    """The page with the changes from the job ``before`` to the job ``after``."""
 
     before: TrainingJob
     after: TrainingJob
@@ -173,7 +173,7 @@ class CompareCheckpointsScreen(ReadOnceScreen):
 
 @dataclass(frozen=True, eq=False)
 class CompareCheckpointsPage(Page):
-    """Two checkpoints of a job."""
+    """The page that compares two checkpoints of a job."""
 
     job: TrainingJob
     left: CheckpointFacts

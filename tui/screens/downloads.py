@@ -171,8 +171,8 @@ class DownloadsScreen(AppScreen):
             sized=True,
             like=self._table,
         )
-        files, source = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
-        yield WrappedText(NO_DOWNLOADS.format(files=files, source=source), id="nothing")
+        files_key, source_key = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
+        yield WrappedText(NO_DOWNLOADS.format(files=files_key, source=source_key), id="nothing")
 
     def on_mount(self) -> None:
         self._show()
@@ -191,14 +191,14 @@ class DownloadsScreen(AppScreen):
         self._table.styles.height = min(len(items) + 1, max(3, self.size.height // 2 - 2))
         self.set_class(not items, "-nothing")
         self._show_header()
-        self._show_chosen()
+        self._show_selected()
 
     action_refresh = _show  # the list is in memory: there is nothing to read
 
     def _show_header(self) -> None:
-        has_running = self.downloads.under_way
+        running = self.downloads.under_way
         facts: list[list[Span]] = []
-        if has_running:
+        if running:
             facts.append([(self.downloads.indicator(), "running")])
         for state, count in Counter(transfer.state for transfer in self.downloads.items).items():
             if state in ENDED:
@@ -207,7 +207,7 @@ class DownloadsScreen(AppScreen):
         self.set_header("Downloads", "", facts)
 
     @on(RowTable.Highlighted, "#transfers")
-    def _show_chosen(self) -> None:
+    def _show_selected(self) -> None:
         transfer = self._table.cursor_row
         self.hide_hints(
             cancel_download=transfer is None or not transfer.is_running_or_queued,
@@ -218,9 +218,11 @@ class DownloadsScreen(AppScreen):
             return
         self.query_one("#files", RowTable).set_rows(transfer.files)
         # no files: they have not been listed yet, or listing them failed
-        files = f"{counted(len(transfer.files), 'file')}, " if transfer.files else ""
-        lead = f"{files}{bytes_iec(transfer.size_bytes)} → "
-        about = Text(lead + clip_middle(sanitize(transfer.folder), max(20, self.size.width - 2 - len(lead))))
+        files_text = f"{counted(len(transfer.files), 'file')}, " if transfer.files else ""
+        lead_text = f"{files_text}{bytes_iec(transfer.size_bytes)} → "
+        about = Text(
+            lead_text + clip_middle(sanitize(transfer.folder), max(20, self.size.width - 2 - len(lead_text)))
+        )
         if transfer.error:
             about.append(f"\n✗ {sanitize(transfer.error)}")
         elif transfer.stalled_s:
@@ -237,11 +239,11 @@ class DownloadsScreen(AppScreen):
 
     # Actions
 
-    def _download_for(self, action: str, reason: str) -> Transfer | None:
+    def _download_for(self, action: str, no_effect_reason: str) -> Transfer | None:
         """Return the chosen download; if the action has no effect on it, notify why and return None."""
         transfer = self._table.cursor_row
         if action in self.hidden_hints:
-            self.notify("No downloads." if transfer is None else reason)
+            self.notify("No downloads." if transfer is None else no_effect_reason)
             return None
         return transfer
 
@@ -250,7 +252,9 @@ class DownloadsScreen(AppScreen):
             self.post_message(messages.CancelDownloadRequested(transfer.id))
 
     def action_retry_download(self) -> None:
-        if transfer := self._download_for("retry_download", "Only canceled and failed downloads resume."):
+        if transfer := self._download_for(
+            "retry_download", "Only canceled or failed downloads can be resumed."
+        ):
             self.post_message(messages.RetryDownloadRequested(transfer.id))
 
     def action_copy_folder(self) -> None:

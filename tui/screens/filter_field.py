@@ -8,8 +8,8 @@ from textual.widgets import Input
 class FilterField(Input):
     """An input field that is visible only while it is used.
 
-    `open` shows it, and `close` hides it. With ``stays``, it remains visible while it has text, and closes
-    when it loses the focus.
+    `open` shows it, and `close` hides it. With ``stays_open``, `close` hides it only while it has no text,
+    and it closes when it loses the focus.
     """
 
     DEFAULT_CSS = """
@@ -20,9 +20,9 @@ class FilterField(Input):
     }
     """
 
-    def __init__(self, hint: str, *, id: str = "filter", stays: bool = False) -> None:
+    def __init__(self, hint: str, *, id: str = "filter", stays_open: bool = False) -> None:
         super().__init__(placeholder=hint, id=id, compact=True)
-        self._stays_open = stays
+        self._stays_open = stays_open
 
     @property
     def is_open(self) -> bool:

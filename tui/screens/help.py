@@ -16,7 +16,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.actions.keymap import key_signs, keys_of
+from tui.actions.keymap import key_labels, keys_of
 from tui.actions.table import SCOPE_TITLES, Action, ActionFlag, Scope, actions_of
 from tui.analysis.run.finding import SEVERITIES, SIGNS
 from tui.screens.filter_field import FilterField
@@ -28,9 +28,9 @@ WIDE_CELLS = 166
 """From this width on, the sections are in two columns."""
 NAVIGATION_KEYS = (
     ("↑ ↓  j k", "Move one line."),
-    ("^d ^u", "Move half a page; ^f ^b or page down and up move a whole one."),
+    ("^d ^u", "Move half a page; ^f ^b or page down/up move a whole page."),
     ("g  G", "Go to the start or the end."),
-    ("mouse", "Click to select, again to open; scroll; click headings to sort."),
+    ("mouse", "Click to select, again to open; click headings to sort; scroll."),
 )
 SEVERITY_SIGNS = ((" ".join(SIGNS[severity] for severity in SEVERITIES), "Critical, warning, info."),)
 
@@ -59,18 +59,18 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, scopes: Sequence[Scope], changes: Mapping[str, str] | None = None, *, read_only: bool = False
+        self, scopes: Sequence[Scope], user_keys: Mapping[str, str] | None = None, *, read_only: bool = False
     ) -> None:
         super().__init__()
         self._read_only = read_only
         self._scopes = tuple(scopes)
-        self._changes = changes or {}
+        self._user_keys = user_keys or {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
             box.border_title, box.border_subtitle = (
                 "Keyboard shortcuts",
-                "/ finds · a click acts · esc closes",
+                "/ searches · a click on a key runs it · esc closes",
             )
             yield FilterField("key or words", id="find")
             with VerticalScroll(id="keys"):
@@ -91,10 +91,10 @@ class HelpScreen(ModalScreen[None]):
             sections[title].append(self._row(action))
         groups: list[tuple[int, Group]] = []
         for title, rows in sections.items():
-            matching = [row for row in rows if _matches(row, query.strip())]
-            if matching:
+            matching_rows = [row for row in rows if _matches(row, query.strip())]
+            if matching_rows:
                 heading = Text(title, tone_styles(self.app)["heading"])
-                groups.append((len(matching) + 2, Group(Text(), heading, self._table(matching))))
+                groups.append((len(matching_rows) + 2, Group(Text(), heading, self._table(matching_rows))))
         if not groups:
             return Group(Text(), Text("No matching shortcuts."))
         return (
@@ -102,7 +102,7 @@ class HelpScreen(ModalScreen[None]):
         )
 
     def _row(self, action: Action) -> Row:
-        keys = key_signs(keys_of(action, self._changes))
+        keys = key_labels(keys_of(action, self._user_keys))
         return keys, action.sentence(read_only=self._read_only), action.call
 
     def _table(self, rows: Sequence[Row]) -> Table:
@@ -161,10 +161,10 @@ class HelpScreen(ModalScreen[None]):
 def _side_by_side(groups: Sequence[tuple[int, Group]]) -> Table:
     """Arrange groups in two columns of about the same height; each comes with its number of lines."""
     columns: tuple[list[Group], list[Group]] = ([], [])
-    half, lines = sum(count for count, _ in groups) / 2, 0
-    for count, group in groups:
-        columns[lines + count / 2 > half].append(group)
-        lines += count
+    half_line_count, placed_line_count = sum(line_count for line_count, _ in groups) / 2, 0
+    for line_count, group in groups:
+        columns[placed_line_count + line_count / 2 > half_line_count].append(group)
+        placed_line_count += line_count
     table = Table.grid(padding=(0, 2), expand=True)
     for _ in columns:
         table.add_column(ratio=1)

@@ -54,17 +54,17 @@ class BookmarkRequested(AppMessage):
 class CopyRequested(AppMessage):
     """Request to copy ``text`` to the clipboard, sanitized; the toast says "Copied", then ``noun``.
 
-    Unless ``lines`` is set, line breaks are removed: a shell would run an id or a path that is pasted with a
-    line break.
+    Unless ``keeps_line_breaks`` is True, line breaks are removed: a shell would run an id or a path that is
+    pasted with a line break.
     """
 
     text: str
     noun: str
-    lines: bool = field(default=False, kw_only=True)
+    keeps_line_breaks: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.text = sanitize_lines(self.text) if self.lines else sanitize_whole(self.text)
+        self.text = sanitize_lines(self.text) if self.keeps_line_breaks else sanitize_whole(self.text)
 
 
 @dataclass
@@ -131,7 +131,7 @@ class RecordRequested(AppMessage):
 
 @dataclass
 class RunChecked(AppMessage):
-    """The findings of a run were updated.
+    """Posted when the findings of a run were updated.
 
     ``all_checked`` is True once its log and its metrics have been checked, or could not be read. Findings
     that appear later are new.
@@ -156,15 +156,18 @@ class SnoozeRequested(AppMessage):
 
 @dataclass
 class ExportRequested(AppMessage):
-    """Request to save tables to a file; ``noun`` names them, ``names`` form the file name."""
+    """Request to save tables to a file; ``noun`` is what they are called in notices.
+
+    ``file_name_parts`` are joined to the proposed file name.
+    """
 
     noun: str
     tables: Sequence[ExportTable]
-    names: Sequence[str]
+    file_name_parts: Sequence[str]
 
 
 @dataclass
 class FilesSaved(AppMessage):
-    """Files were written to the path from ``delivery_path``; a browser receives them as downloads."""
+    """Posted when files were written to a path from ``delivery_path``; browsers then download them."""
 
     paths: Sequence[Path]

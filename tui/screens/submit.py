@@ -23,7 +23,7 @@ from api_client.submission.payload import Overrides
 from tui.actions.table import Scope
 from tui.feeds.submission import ConfigChoice, SubmissionFeed, SubmissionSnapshot
 from tui.forms.submission import FIELDS, overrides_of, summary
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices
 from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.highlighting import text_lines
 from tui.screens.job.page import JobPage
@@ -74,8 +74,11 @@ CHOICE_COLUMNS: tuple[Column[ConfigChoice], ...] = (Column("name", "", _choice_c
 
 
 def _choice_headings(rows: Sequence[ConfigChoice]) -> list[Heading]:
-    configs = sum(row.starter is None for row in rows)
-    titles = ((0, "config files", configs), (configs, "new project from a starter", len(rows) - configs))
+    config_count = sum(row.starter is None for row in rows)
+    titles = (
+        (0, "config files", config_count),
+        (config_count, "new project from a starter", len(rows) - config_count),
+    )
     return [(first_row, [(title, "heading")]) for first_row, title, row_count in titles if row_count]
 
 
@@ -92,18 +95,18 @@ FINDING_SIGNS = {"error": ("✗", "bad"), "warning": ("▲", "warn"), "info": ("
 SUBMIT_WORKER = "submission"
 """Name of the worker that submits."""
 SUBMITTING_TEXT = "Submitting; the job opens when it is created."
-PHASES = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
+PHASE_TEXTS = {"archiving": "Packing files", "uploading": "Uploading", "creating": "Creating the job"}
 
 
 class StarterScreen(PathDialog[Path]):
     """Asks for a folder and writes a starter project to it; the result is the path of its config, or None."""
 
     def __init__(self, starter: StarterProject) -> None:
-        about = (
+        details = (
             f"{starter.summary}.\nFor {starter.machine}. Its config opens for review; nothing is submitted."
         )
         field = Input(starter.name, id="folder", compact=True)
-        super().__init__(f"New project from {starter.name}: in which folder?", about, field, "Create")
+        super().__init__(f"New project from {starter.name}: in which folder?", details, field, "Create")
         self._starter = starter
 
     async def answer(self, typed: str) -> Path:
@@ -130,16 +133,18 @@ def completed_path(typed: str) -> str | None:
 
     A path that ends with a slash is completed by the folder's ``config.py`` only.
     """
-    folder, start = os.path.split(typed)
+    folder, name_start = os.path.split(typed)
     with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: ~user of an unknown user
         names = [
             f"{path.name}/" if path.is_dir() else path.name
             for path in Path(folder).expanduser().iterdir()
-            if path.name.startswith(start) and (path.is_dir() or path.suffix == ".py")
+            if path.name.startswith(name_start) and (path.is_dir() or path.suffix == ".py")
         ]
-        candidates = [name for name in names if sanitize(name) == name and (start or name == "config.py")]
-        if folder + start and candidates:
-            return typed + min(candidates)[len(start) :]
+        candidates = [
+            name for name in names if sanitize(name) == name and (name_start or name == "config.py")
+        ]
+        if folder + name_start and candidates:
+            return typed + min(candidates)[len(name_start) :]
     return None
 
 
@@ -154,15 +159,15 @@ class SubmitScreen(Recolored, AppScreen):
 
     snapshot: var[SubmissionSnapshot] = var(SubmissionSnapshot(), init=False)
 
-    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_name: str) -> None:
+        super().__init__(make_feed)
         self._remote_name = remote_name
-        self._choices = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
-        self._choices.headings_of = _choice_headings
-        self._choices.can_focus = False  # the path field keeps the focus: its text filters the list
+        self._choice_table = RowTable(CHOICE_COLUMNS, lambda row: row.name, id="choices")
+        self._choice_table.headings_of = _choice_headings
+        self._choice_table.can_focus = False  # the path field keeps the focus: its text filters the list
 
     def compose_body(self) -> ComposeResult:
-        """Yield the widgets of all stages; the stylesheet hides those of other stages."""
+        """Yield the widgets of all stages; the stylesheet hides the widgets of other stages."""
         yield WrappedText(id="error")
         with Vertical(id="choosing"):
             yield Input(
@@ -171,7 +176,7 @@ class SubmitScreen(Recolored, AppScreen):
                 compact=True,
                 suggester=PathSuggester(),
             )
-            yield self._choices
+            yield self._choice_table
             yield WrappedText("No listed file matches. Enter runs the file at this path.", id="no-match")
         with Horizontal(id="reviewing"):
             yield TextPanel(id="job")
@@ -208,15 +213,15 @@ class SubmitScreen(Recolored, AppScreen):
 
     @on(RowTable.Highlighted, "#choices")
     @work(group="preview", exclusive=True, exit_on_error=False)
-    async def _preview(self) -> None:
+    async def _show_preview(self) -> None:
         """Show the source of the config that enter would load, or would write for a starter."""
-        choice = self._choices.cursor_row
+        choice = self._choice_table.cursor_row
         source = "" if choice is None else await asyncio.to_thread(choice.read)
         if self.has_class("-choosing"):
             self.query_one("#job", TextPanel).set_lines(self._source_lines(source))
 
     def _source_lines(self, source: str) -> list[Line]:
-        heading: Line = [("config", "heading"), (" without values of variables", "muted")]
+        heading: Line = [("config", "heading"), (" (values of environment variables are hidden)", "muted")]
         return [heading, *text_lines(source, "config.py", tone_styles(self.app))] if source else []
 
     @on(Input.Changed, "#path")
@@ -224,9 +229,9 @@ class SubmitScreen(Recolored, AppScreen):
         choices = self.snapshot.choices
         typed = self.query_one("#path", Input).value.strip().lower()
         matching = [choice for choice in choices or () if typed in choice.name.lower()]
-        self._choices.set_rows(matching)
+        self._choice_table.set_rows(matching)
         self.query_one("#no-match").display = choices is not None and not matching
-        self._preview()
+        self._show_preview()
 
     def _show_header(self, snapshot: SubmissionSnapshot) -> None:
         spans = [[(f"on {self._remote_name}", "muted")]]
@@ -247,7 +252,7 @@ class SubmitScreen(Recolored, AppScreen):
         progress = snapshot.progress
         if progress is None:
             return
-        text = PHASES.get(progress.phase, progress.phase)
+        text = PHASE_TEXTS.get(progress.phase, progress.phase)
         if progress.total_bytes:
             text += f"  {bytes_iec(progress.done_bytes)} of {bytes_iec(progress.total_bytes)}"
         if progress.note:
@@ -260,7 +265,7 @@ class SubmitScreen(Recolored, AppScreen):
 
     @on(RowTable.Selected, "#choices")
     def _open_selected(self) -> None:
-        choice = self._choices.cursor_row
+        choice = self._choice_table.cursor_row
         if choice is not None and choice.starter is not None:
             self.app.push_screen(StarterScreen(choice.starter), self._starter_written)
         elif choice is not None:
@@ -274,7 +279,7 @@ class SubmitScreen(Recolored, AppScreen):
     def _path_submitted(self, event: Input.Submitted) -> None:
         """Load the file at the typed path; if there is no such file, choose the selected row of the list."""
         typed = event.value.strip()
-        if typed and (is_existing_file(typed) or self._choices.cursor_row is None):
+        if typed and (is_existing_file(typed) or self._choice_table.cursor_row is None):
             self._load(Path(typed))
         else:
             self._open_selected()
@@ -282,7 +287,7 @@ class SubmitScreen(Recolored, AppScreen):
     async def on_key(self, event: events.Key) -> None:
         if event.key in LIST_KEYS and self.focused is self.query_one("#path"):
             event.stop()
-            await self._choices.run_action(LIST_KEYS[event.key])
+            await self._choice_table.run_action(LIST_KEYS[event.key])
 
     @work(name="config", group="review", exclusive=True, exit_on_error=False)
     async def _load(self, config: Path) -> None:

@@ -96,10 +96,12 @@ class WelcomeScreen(Screen[None]):
 
         try:
             remote = remote_without_key()
-            about = CONNECT_TEXT.format(address=remote.app_url, path=credentials_path(), name=remote.name)
+            explanation = CONNECT_TEXT.format(
+                address=remote.app_url, path=credentials_path(), name=remote.name
+            )
         except ApiClientError as error:
-            about = f"✗ {error}"
-        self.query_one("#about", WrappedText).update(sanitize_multiline(about))
+            explanation = f"✗ {error}"
+        self.query_one("#about", WrappedText).update(sanitize_multiline(explanation))
         self.query_one("#box").add_class("-login")
         self.set_focus(self.query_one("#key"))
 

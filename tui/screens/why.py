@@ -21,7 +21,7 @@ from tui.analysis.run.finding import SIGNS, TONES, HealthFinding
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.why.explanation import Clue, Explanation, Figure, markdown
 from tui.feeds.why import WhyFeed, WhyView
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices
+from tui.screens.base import AppScreen, FeedFactory, Page, PageServices
 from tui.screens.messages import BatchRequested, CopyRequested, ResumeRequested, resume_obstacle
 from tui.tables.column import Span
 from tui.text.sanitize import sanitize, sanitize_beginning
@@ -35,7 +35,7 @@ READING_TEXT = "Reading the evidence…"
 UNEXPLAINED = Explanation("")
 """Stands in for the explanation until it is available."""
 ACTION_LABELS = {
-    "show_log": "log there",
+    "show_log": "show log",
     "stop_job": "stop",
     "resume": "resume",
     "copy_markdown": "copy for a chat",
@@ -49,7 +49,7 @@ ShowLog = Callable[[datetime, WhyView], object]
 
 
 class WhyScreen(AppScreen):
-    """Explains the problems of a job, one at a time; ``feed_with`` creates the feed that explains them."""
+    """Explains the problems of a job, one at a time; ``make_feed`` creates the feed that explains them."""
 
     CSS_PATH = "why.tcss"
     AUTO_FOCUS = "#evidence"
@@ -63,10 +63,10 @@ class WhyScreen(AppScreen):
     def __init__(
         self,
         latest_run: Callable[[], RunSnapshot],
-        feed_with: MakeFeed,
+        make_feed: FeedFactory,
         show_log: ShowLog,
     ) -> None:
-        super().__init__(feed_with)
+        super().__init__(make_feed)
         self._latest_run = latest_run
         self._show_log = show_log
         self.job = latest_run().job
@@ -141,7 +141,9 @@ class WhyScreen(AppScreen):
             self._show_log(self._problem_began_at, self.snapshot)
             self.leave()
         else:
-            self.notify(READING_TEXT if self.snapshot.explanation is None else "Its beginning is unknown.")
+            self.notify(
+                READING_TEXT if self.snapshot.explanation is None else "The start of this problem is unknown."
+            )
 
     def action_resume(self) -> None:
         if obstacle := resume_obstacle(self._latest_run()):
@@ -159,7 +161,7 @@ class WhyScreen(AppScreen):
         explanation = self.snapshot.explanation
         if explanation is not None:
             text = markdown(explanation, self.job.name or self.job.id)
-            self.post_message(CopyRequested(text, "explanation", lines=True))
+            self.post_message(CopyRequested(text, "explanation", keeps_line_breaks=True))
         else:
             self.notify(READING_TEXT)
 
@@ -188,8 +190,8 @@ def _clue_lines(clue: Clue) -> Iterator[Line]:
     time = local_time(clue.at, TIME_OF_DAY)
     node = f"{sanitize(clue.node)} " if clue.node else ""
     repeat_count = f"{clue.count}× " if clue.count > 1 else ""
-    first, *more_lines = clue.text.splitlines() or [""]
-    yield [(f"{time} {node}", "muted"), (repeat_count, "strong"), (sanitize_beginning(first), "plain")]
+    first_line, *more_lines = clue.text.splitlines() or [""]
+    yield [(f"{time} {node}", "muted"), (repeat_count, "strong"), (sanitize_beginning(first_line), "plain")]
     yield from ([("    ", "plain"), (sanitize_beginning(line), "plain")] for line in more_lines)
 
 
@@ -223,7 +225,7 @@ def _chart_spec(
 
 @dataclass(frozen=True, eq=False)
 class WhyPage(Page):
-    """The problems of a run, explained."""
+    """The page that explains the problems of a run."""
 
     run: RunSnapshot
     latest: Callable[[], RunSnapshot | None]

@@ -89,18 +89,18 @@ def _evaluation_loss(row: CheckpointRow) -> float | None:
 
 
 def _score_column(
-    id: str, title: str, read: Callable[[CheckpointRow], float | None]
+    id: str, title: str, score_of: Callable[[CheckpointRow], float | None]
 ) -> Column[CheckpointRow]:
     """Return a column of numbers that is shown only if a row has a number."""
 
     def cell(row: CheckpointRow) -> list[Span]:
-        value = read(row)
+        value = score_of(row)
         return [(number(value), "plain")] if value is not None else []
 
     def has_score(row: CheckpointRow) -> bool:
-        return read(row) is not None
+        return score_of(row) is not None
 
-    return Column(id, title, cell, 7, align="right", priority=7, needed_by=has_score, sort_key=read)
+    return Column(id, title, cell, 7, align="right", priority=7, needed_by=has_score, sort_key=score_of)
 
 
 def _sync(row: CheckpointRow) -> list[Span]:

@@ -74,8 +74,8 @@ class Column(Generic[Row]):
         def adapted(function: Callable[[Row], Any] | None) -> Callable[[OtherRow], Any] | None:
             return None if function is None else lambda other_row: function(get_row(other_row))
 
-        takes_row = ("cell", "sort_key", "export", "needed_by")
-        changes: dict[str, Any] = {name: adapted(getattr(self, name)) for name in takes_row}
+        row_functions = ("cell", "sort_key", "export", "needed_by")
+        changes: dict[str, Any] = {name: adapted(getattr(self, name)) for name in row_functions}
         return cast("Column[OtherRow]", replace(self, **changes))
 
     @property
@@ -95,22 +95,27 @@ def fill_cell(spans: Sequence[Span], cells: int) -> Sequence[Span]:
     """
     if FILL_MARKER not in spans:
         return spans
-    spare = cells - sum(cell_width(text) for text, _tone in spans)
-    (text, tone), *rest = [(" " * spare, "plain") if span == FILL_MARKER else span for span in spans]
-    return [(clip(text, cell_width(text) + min(spare, 0)), tone), *rest]
+    spare_cells = cells - sum(cell_width(text) for text, _tone in spans)
+    (text, tone), *rest = [(" " * spare_cells, "plain") if span == FILL_MARKER else span for span in spans]
+    return [(clip(text, cell_width(text) + min(spare_cells, 0)), tone), *rest]
 
 
-def text_cell(read: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:
-    """Return a ``Column.cell`` that shows the text that ``read`` returns, in one tone."""
-    return lambda row: [(read(row), tone)]
+def text_cell(text_of: Callable[[Row], str], tone: str = "plain") -> Callable[[Row], Sequence[Span]]:
+    """Return a ``Column.cell`` that shows the text that ``text_of`` returns, in one tone."""
+    return lambda row: [(text_of(row), tone)]
 
 
 def text_column(
-    title: str, read: Callable[[Row], str], tone: str = "plain", *, right: bool = False, shrinks: bool = False
+    title: str,
+    text_of: Callable[[Row], str],
+    tone: str = "plain",
+    *,
+    right_aligned: bool = False,
+    shrinks: bool = False,
 ) -> Column[Row]:
     """Return a column that is only printed by commands, as texts of one tone."""
-    align: Literal["left", "right"] = "right" if right else "left"
-    return Column(title, title, text_cell(read, tone), align=align, heading=title or " ", shrinks=shrinks)
+    align: Literal["left", "right"] = "right" if right_aligned else "left"
+    return Column(title, title, text_cell(text_of, tone), align=align, heading=title or " ", shrinks=shrinks)
 
 
 def export_table(name: str, columns: Iterable[Column[Row]], rows: Iterable[Row]) -> ExportTable:
@@ -140,11 +145,11 @@ def sized_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], width: in
         for column in columns
         if content_cells[column.id]
     ]
-    spare = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
+    spare_cells = width - 2 * MARGIN - sum(column.width + GAP for column in sized) + GAP
     for index, column in sorted(enumerate(sized), key=lambda item: -item[1].priority):
-        extra = max(0, min(spare, content_cells[column.id] - column.width))
-        sized[index] = replace(column, width=column.width + extra)
-        spare -= extra
+        extra_cells = max(0, min(spare_cells, content_cells[column.id] - column.width))
+        sized[index] = replace(column, width=column.width + extra_cells)
+        spare_cells -= extra_cells
     return sized or list(columns)
 
 
@@ -154,8 +159,8 @@ def _content_cells(spans: Sequence[Span]) -> int:
 
 def gap_between(columns: Sequence[Column[Row]], width: int) -> int:
     """Return the gap between columns: ``WIDE_GAP`` if it fits without narrowing a column."""
-    spare = width - 2 * MARGIN - sum(column.min_cells for column in columns)
-    return WIDE_GAP if spare >= WIDE_GAP * (len(columns) - 1) else GAP
+    spare_cells = width - 2 * MARGIN - sum(column.min_cells for column in columns)
+    return WIDE_GAP if spare_cells >= WIDE_GAP * (len(columns) - 1) else GAP
 
 
 def fitted_columns(
@@ -163,19 +168,23 @@ def fitted_columns(
 ) -> tuple[tuple[Column[Row], int], ...]:
     """Return the columns that fit into ``width`` cells, with their widths."""
     columns = list(all_columns)
-    available = width - 2 * MARGIN
+    available_cells = width - 2 * MARGIN
 
     def needed_cells() -> int:
         return sum(column.min_cells for column in columns) + gap * (len(columns) - 1)
 
-    while len(columns) > 1 and needed_cells() > available:
+    while len(columns) > 1 and needed_cells() > available_cells:
         columns.remove(min(reversed(columns), key=lambda column: column.priority))
-    spare = max(0, available - needed_cells())
+    spare_cells = max(0, available_cells - needed_cells())
     flex_sum = sum(column.flex for column in columns)
-    extras = [spare * column.flex // flex_sum if flex_sum else 0 for column in columns]
-    most_flexible = max(range(len(columns)), key=lambda index: columns[index].flex)
-    extras[most_flexible] += spare - sum(extras) if flex_sum else 0  # the remainder of the division
-    widths = [min(column.min_cells, available) + extra for column, extra in zip(columns, extras, strict=True)]
+    extra_widths = [spare_cells * column.flex // flex_sum if flex_sum else 0 for column in columns]
+    most_flexible_index = max(range(len(columns)), key=lambda index: columns[index].flex)
+    remainder_cells = spare_cells - sum(extra_widths) if flex_sum else 0
+    extra_widths[most_flexible_index] += remainder_cells
+    widths = [
+        min(column.min_cells, available_cells) + extra
+        for column, extra in zip(columns, extra_widths, strict=True)
+    ]
     widths = [
         min(width, column.max_width) if column.max_width else width
         for column, width in zip(columns, widths, strict=True)
@@ -186,15 +195,15 @@ def fitted_columns(
 
 
 def _with_alternative_cell(column: Column[Row], dropped_ids: Collection[str]) -> Column[Row]:
-    """Return the column with its cell of ``cells_without`` if it has one for a dropped column."""
+    """Return the column, with a cell from ``cells_without`` if it has an entry for a dropped column."""
     cell = next((cell for id, cell in column.cells_without.items() if id in dropped_ids), None)
     return column if cell is None else replace(column, cell=cell)
 
 
 def select_columns(columns: Iterable[Column[Row]], ids: str) -> tuple[Column[Row], ...]:
     """Return the columns with these IDs (separated by spaces), in the order of the IDs."""
-    by_id = {column.id: column for column in columns}
-    return tuple(by_id[id] for id in ids.split())
+    column_by_id = {column.id: column for column in columns}
+    return tuple(column_by_id[id] for id in ids.split())
 
 
 Sort = tuple[str, bool]
@@ -212,10 +221,10 @@ def _initial_sort(column: Column[Row]) -> Sort:
 
 def next_sort(columns: Iterable[Column[Row]], sort: Sort, shown_ids: Collection[str]) -> Sort:
     """Return the sort by the next column on the screen; after the last column, by the first."""
-    by_id = sortable_columns(columns)
-    ids = [id for id in by_id if id in {*shown_ids, sort[0]}]
+    column_by_id = sortable_columns(columns)
+    ids = [id for id in column_by_id if id in {*shown_ids, sort[0]}]
     next_id = ids[(ids.index(sort[0]) + 1) % len(ids)]
-    return _initial_sort(by_id[next_id])
+    return _initial_sort(column_by_id[next_id])
 
 
 def clicked_sort(columns: Iterable[Column[Row]], sort: Sort, column_id: str) -> Sort:

@@ -11,7 +11,7 @@ from tui.tables.column import Column, Span, text_cell
 
 def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...]:
     """Return the columns: difference sign, title, and one per run; narrow tables drop the last runs."""
-    runs = [
+    run_columns = [
         Column(
             f"run-{index}",
             name,
@@ -26,11 +26,11 @@ def comparison_columns(names: Sequence[str]) -> tuple[Column[ComparisonRow], ...
         for index, name in enumerate(names)
     ]
     title: Callable[[ComparisonRow], Sequence[Span]] = text_cell(lambda row: row.title, "muted")
-    above_runs = len(names) + 1
+    priority_above_runs = len(names) + 1
     return (
-        Column("differs", "", _difference_sign, width=1, priority=above_runs + 1, heading=" "),
-        Column("title", "", title, width=14, priority=above_runs, heading=" "),
-        *runs,
+        Column("differs", "", _difference_sign, width=1, priority=priority_above_runs + 1, heading=" "),
+        Column("title", "", title, width=14, priority=priority_above_runs, heading=" "),
+        *run_columns,
     )
 
 

@@ -52,7 +52,7 @@ def header_facts(
     snapshot: FleetSnapshot | None,
     rows: Sequence[JobRow],
     *,
-    marked: int,
+    marked_count: int,
     compare_key: str,
     filter_key: str,
     query: str,
@@ -61,36 +61,38 @@ def header_facts(
     """Return the facts of Home's header, the most important first, and how many of them must stay visible.
 
     Facts about what hides jobs must stay visible: the filter ``query``, the selected ``project`` (empty for
-    all projects), and how many of all jobs are listed. ``rows`` are the listed jobs and ``marked`` is the
-    number of marked ones; ``filter_key`` and ``compare_key`` are the keys to show as hints.
+    all projects), and how many of all jobs are listed. ``rows`` are the listed jobs, of which
+    ``marked_count`` are marked; ``filter_key`` and ``compare_key`` are the keys to show as hints.
     """
     facts: list[list[Span]] = [[("bt-tui", "key"), (f"  {remote_label}", "plain")]]
     if query:
         facts.append([(filter_key, "key"), (query, "accent")])
-    total = len(snapshot.jobs) if snapshot is not None else 0
+    job_count = len(snapshot.jobs) if snapshot is not None else 0
     if snapshot is not None and (query or project):
         in_project = [(" in ", "muted"), (project, "accent")] if project else []
-        facts.append([(f"{len(rows)} of {counted(total, 'job')}", "plain"), *in_project])
+        facts.append([(f"{len(rows)} of {counted(job_count, 'job')}", "plain"), *in_project])
     priority_count = len(facts)
-    if marked:
-        facts.append([(f"◆ {marked} marked", "key"), (f" {compare_key} compares", "muted")])
+    if marked_count:
+        facts.append([(f"◆ {marked_count} marked", "key"), (f" {compare_key} compares", "muted")])
     if snapshot is not None:
-        running = [row for row in rows if row.running]
+        running_rows = [row for row in rows if row.running]
         if counts := count_needing_attention(rows):
             signs = [(f"{SIGNS[severity]} {count} ", TONES[severity]) for severity, count in counts.items()]
             facts.append([*signs, (need_attention(counts), ATTENTION_TONE)])
-        facts.append([(f"{len(running)} running", "running" if running else "muted")])
-        if usd_per_hour := sum(row.usd_per_hour or 0.0 for row in running):
+        facts.append([(f"{len(running_rows)} running", "running" if running_rows else "muted")])
+        if usd_per_hour := sum(row.usd_per_hour or 0.0 for row in running_rows):
             facts.append([(f"{money(usd_per_hour)}/h", "muted")])
-        if busy_gpus := sum(row.gpu_count for row in running):
-            facts.append([(f"{counted(busy_gpus, 'GPU')} busy", "muted")])
+        if busy_gpu_count := sum(row.gpu_count for row in running_rows):
+            facts.append([(f"{counted(busy_gpu_count, 'GPU')} busy", "muted")])
         if not (query or project):
-            facts.append([(counted(total, "job"), "muted")])
+            facts.append([(counted(job_count, "job"), "muted")])
         cost = snapshot.cost_of(rows)
         if cost.spent_usd:
-            unpriced = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
-            spent = f"{cost.sign} {money(cost.spent_usd)}".strip()
-            facts.append([(f"{spent if snapshot.is_read else READING_CELL[0][0]} spent{unpriced}", "muted")])
+            unpriced_text = f" + {cost.unpriced} unpriced" if cost.unpriced else ""
+            spent_text = f"{cost.sign} {money(cost.spent_usd)}".strip()
+            facts.append(
+                [(f"{spent_text if snapshot.is_read else READING_SPANS[0][0]} spent{unpriced_text}", "muted")]
+            )
             if snapshot.bill is not None and snapshot.bill.unreadable_reason:
                 facts.append([(f"estimate: {sanitize(snapshot.bill.unreadable_reason)}", "muted")])
     return facts, priority_count
@@ -122,17 +124,17 @@ def group_headings(rows: Sequence[JobRow]) -> list[Heading]:
 
 BAR_CELLS = 6
 CURVE_CELLS, VALUE_CELLS = 7, 7
-READING_CELL = [("⋯", "muted")]
+READING_SPANS = [("⋯", "muted")]
 """Content of a cell whose value is still being read."""
 
 
 def _unless_reading(row: JobRow, spans: list[Span]) -> list[Span]:
-    """Return ``spans``, or ``READING_CELL`` while the job is still being read."""
-    return READING_CELL if row.preview.reading else spans
+    """Return ``spans``, or ``READING_SPANS`` while the job is still being read."""
+    return READING_SPANS if row.preview.reading else spans
 
 
 def _state_and_mark(row: JobRow) -> list[Span]:
-    """Return the sign of the job's state, and one for a marked, stopping or bookmarked job, in this order."""
+    """Return two signs: the job's state, and whether it is marked, else stopping, else bookmarked."""
     mark = ("◆", "key") if row.marked else ("★", "caution") if row.bookmarked else (" ", "plain")
     mark = ("■", "caution") if row.stopping and not row.marked else mark
     return [(row.sign, "muted" if row.tone == "good" else row.tone), mark]
@@ -143,7 +145,7 @@ def _name(row: JobRow) -> list[Span]:
 
 
 _NAME_TONES = {Need.ATTENTION: "strong", Need.RUNNING: "plain", Need.WAITING: "plain", Need.ENDED: "muted"}
-"""The tone of a job's name."""
+"""Tones of job names, by how much the jobs need the user."""
 
 
 def _note(row: JobRow) -> list[Span]:
@@ -178,13 +180,13 @@ def _health(row: JobRow) -> list[Span]:
 
 
 def _verdict(row: JobRow) -> str | None:
-    """Return the severity of the worst finding.
+    """Return the severity of the worst finding, such as ``critical``.
 
-    Without findings, return ``healthy`` for a running job, ``checking`` until its log is read, else None.
+    Without findings, return None, or for a running job ``healthy`` (until its log is read, ``checking``).
     """
     severities = (finding.severity for finding in row.findings if finding.severity != "info")
-    without_findings = "healthy" if row.preview.log_read else "checking"
-    return next(severities, without_findings if row.running else None)
+    verdict_without_findings = "healthy" if row.preview.log_read else "checking"
+    return next(severities, verdict_without_findings if row.running else None)
 
 
 def _progress_bar(row: JobRow) -> list[Span]:
@@ -214,8 +216,8 @@ def _progress(row: JobRow) -> list[Span]:
 
 def _steps(row: JobRow) -> list[Span]:
     """Return the steps; nothing for a running job without a known end: its progress column shows them."""
-    is_in_progress_column = row.running and (row.progress is None or row.progress.fraction is None)
-    return [] if is_in_progress_column else [(row.steps, "muted")]
+    progress_column_shows_steps = row.running and (row.progress is None or row.progress.fraction is None)
+    return [] if progress_column_shows_steps else [(row.steps, "muted")]
 
 
 def _time_left(row: JobRow) -> list[Span]:
@@ -223,15 +225,15 @@ def _time_left(row: JobRow) -> list[Span]:
 
 
 def _loss(draw: CurveDrawer, row: JobRow) -> list[Span]:
-    """Return the curve and the value of the loss; for reinforcement learning, those of the reward."""
+    """Return the curve and the value of the loss; for reinforcement learning, of the reward."""
     value = row.loss if row.reward is None else row.reward
     if value is None:
         return _unless_reading(row, [])
     has_loss_finding = any(finding.kind.loss for finding in row.findings)
     tone = "bad" if has_loss_finding else "muted" if row.need is Need.ENDED else "plain"
-    text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
-    curve = draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(text))
-    return [(curve, "curve"), FILL_MARKER, (text, tone)]
+    value_text = f" {'' if row.reward is None else 'rew '}{number(value)}".rjust(VALUE_CELLS)
+    curve = draw(row.preview.curve, CURVE_CELLS + VALUE_CELLS - len(value_text))
+    return [(curve, "curve"), FILL_MARKER, (value_text, tone)]
 
 
 def _gpu_utilization(row: JobRow) -> list[Span]:
@@ -379,7 +381,7 @@ def job_columns(
         if cost is not None and not is_awaited:
             return [(money(cost.spent_usd), "muted")]
         has_bill = snapshot is None or snapshot.bill is not None
-        return READING_CELL if row.node_seconds is not None and (is_awaited or not has_bill) else []
+        return READING_SPANS if row.node_seconds is not None and (is_awaited or not has_bill) else []
 
     notes = {"lost": partial(_note_and_lost, draw), "loss": partial(_note_or_loss, draw)}
     changes_by_id: dict[str, dict[str, Any]] = {
@@ -392,12 +394,12 @@ def job_columns(
 
 def health_columns(fleet: Callable[[], FleetSnapshot | None]) -> tuple[Column[JobRow], ...]:
     """Return the columns of progress, health and cost, for commands that list jobs."""
-    by_id = {column.id: column for column in job_columns(fleet)}
-    by_id["progress"] = replace(by_id["progress"], cell=_progress_bar)
-    by_id["health"] = Column(
+    column_by_id = {column.id: column for column in job_columns(fleet)}
+    column_by_id["progress"] = replace(column_by_id["progress"], cell=_progress_bar)
+    column_by_id["health"] = Column(
         "health", "health", _health, width=20, priority=8, shrinks=True, export=_verdict, field="verdict"
     )
-    return select_columns(by_id.values(), "progress step left health note lost loss use cost")
+    return select_columns(column_by_id.values(), "progress step left health note lost loss use cost")
 
 
 HEALTH_COLUMN_IDS = "progress left health lost loss use cost"
@@ -425,9 +427,12 @@ def listed_columns(cells: Mapping[str, HealthCells]) -> tuple[Column[TrainingJob
         changes: dict[str, Any] = {"cell": cell, "needed_by": None}
         return cast("Column[TrainingJob]", replace(column, **changes))
 
-    health = (with_given_cells(column) for column in health_columns(lambda: None))
-    identifying = [replace(column, priority=10) for column in select_columns(JOB_COLUMNS, "id status")]
-    columns = (*JOB_COLUMNS, *identifying, *health)  # of two columns with the same ID, the last is selected
+    added_columns = (with_given_cells(column) for column in health_columns(lambda: None))
+    identifying_columns = [
+        replace(column, priority=10) for column in select_columns(JOB_COLUMNS, "id status")
+    ]
+    # of two columns with the same ID, the last is selected
+    columns = (*JOB_COLUMNS, *identifying_columns, *added_columns)
     return select_columns(columns, f"status id name gpus {HEALTH_COLUMN_IDS} age")
 
 

@@ -132,7 +132,7 @@ JOB_COLUMNS: tuple[Column[TrainingJob], ...] = (
 )
 """All columns, in the order of exports and with the API's field names; each table shows some of them."""
 
-LISTED_JOBS = select_columns(JOB_COLUMNS, "status id name project gpus age message")
+JOB_LIST_COLUMNS = select_columns(JOB_COLUMNS, "status id name project gpus age message")
 
 
 def _latest_job(project: TrainingProject) -> str:
@@ -188,4 +188,4 @@ PROJECT_COLUMNS: tuple[Column[TrainingProject], ...] = (
     Column("updated_at", export=lambda project: project.updated_at),
 )
 
-LISTED_PROJECTS = select_columns(PROJECT_COLUMNS, "id name team latest status created")
+PROJECT_LIST_COLUMNS = select_columns(PROJECT_COLUMNS, "id name team latest status created")

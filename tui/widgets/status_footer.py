@@ -129,7 +129,7 @@ class KeyHints(Widget):
         if not (self.is_attached and screen is self.screen and self.app.screen_stack):
             return
         hints_by_action: dict[str, KeyHint] = {}
-        labels: Mapping[str, str] = getattr(screen, "labels", {})
+        labels: Mapping[str, str] = getattr(screen, "temporary_labels", {})
         typing_hints = TYPING_HINTS if isinstance(screen.focused, Input) else {}
         hidden: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
         spare: frozenset[str] = getattr(screen, "LOW_PRIORITY_HINTS", frozenset())
@@ -247,8 +247,8 @@ class StatusFooter(Horizontal):
         """Watch the screen's downloads and recordings; update the connection's times every second."""
         if hasattr(self.screen, "downloads"):
             self.watch(self.screen, "downloads", self._show_downloads)
-        if hasattr(self.screen, "recording"):
-            self.watch(self.screen, "recording", self._show_recordings)
+        if hasattr(self.screen, "recorded_job_ids"):
+            self.watch(self.screen, "recorded_job_ids", self._show_recordings)
         self.watch_connection()
         self.set_interval(1.0, self.watch_connection)
 
@@ -260,5 +260,5 @@ class StatusFooter(Horizontal):
         self._recording.label = (text, "bad")
 
     def watch_connection(self) -> None:
-        is_over = getattr(self.screen, "is_over", False)
+        is_over = getattr(self.screen, "has_job_ended", False)
         self._connection.label = connection_label(self.connection, datetime.now(UTC), is_over=is_over)

@@ -75,7 +75,7 @@ def test_cost_has_one_sign_and_is_awaited_until_the_start_of_the_run_is_known(
     folded = FleetFold().fold([], jobs, {"runs": preview}, ONE_O_CLOCK, {"H100:8": 0.5}, bill)
     snapshot = replace(folded, is_read=not preview.reading)
     facts, _ = header_facts(
-        "acme", snapshot, snapshot.jobs, marked=0, compare_key="c", filter_key="/", query="", project=""
+        "acme", snapshot, snapshot.jobs, marked_count=0, compare_key="c", filter_key="/", query="", project=""
     )
     assert " · ".join("".join(text for text, _ in fact) for fact in facts).endswith(shown)
     assert cell("cost", snapshot.jobs[0], snapshot) == of_row and not cell("cost", snapshot.jobs[1], snapshot)

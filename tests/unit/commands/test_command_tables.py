@@ -11,7 +11,7 @@ from tui.tables.column import Column, text_column
 COLUMNS: tuple[Column[tuple[str, str, str]], ...] = (
     text_column("ID", lambda row: row[0]),
     text_column("NAME", lambda row: row[1], shrinks=True),
-    text_column("AGE", lambda row: row[2], right=True),
+    text_column("AGE", lambda row: row[2], right_aligned=True),
 )
 
 

@@ -42,7 +42,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
         job_id=job_id,
         tab=tab,
         settings=loaded,
-        own_emulator=started_local_remote,
+        start_emulator=started_local_remote,
         why_no_remote=why_no_remote,
     )
     if choice == "demo":

@@ -112,7 +112,7 @@ def emulator(
 
 EMULATOR_COLUMNS: tuple[Column[EmulatorAddress], ...] = (
     text_column("ADDRESS", lambda address: address.url, "strong"),
-    text_column("PROCESS", lambda address: str(address.pid), right=True),
+    text_column("PROCESS", lambda address: str(address.pid), right_aligned=True),
     text_column("DATA", lambda address: address.data_dir),
 )
 running_data_option = click.option(

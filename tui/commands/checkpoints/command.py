@@ -186,9 +186,11 @@ def _text(
 
 
 TENSORS: tuple[Column[dict[str, Any]], ...] = (
-    text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right=True),
+    text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right_aligned=True),
     text_column("TYPE", lambda tensor: tensor["dtype"]),
-    text_column("SHAPE", lambda tensor: " × ".join(map(str, tensor["shape"])) or "scalar", right=True),
+    text_column(
+        "SHAPE", lambda tensor: " × ".join(map(str, tensor["shape"])) or "scalar", right_aligned=True
+    ),
     text_column("LARGEST TENSORS", lambda tensor: tensor["name"], shrinks=True),
 )
 
@@ -319,9 +321,9 @@ CSV_TITLES = {
 """CSV titles by field of a file. The URL comes last, and is included only with ``--urls``."""
 
 FILES: tuple[Column[CheckpointFile], ...] = (
-    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right_aligned=True),
     text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
-    text_column("RANK", lambda file: str(file.node_rank), right=True),
+    text_column("RANK", lambda file: str(file.node_rank), right_aligned=True),
     text_column("FILE", lambda file: file.relative_file_name),
 )
 

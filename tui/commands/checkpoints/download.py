@@ -215,7 +215,9 @@ def _path_text(file: FileProgress) -> str:
 COLUMNS: tuple[Column[FileProgress], ...] = (
     Column("STATE", "STATE", lambda file: [(file.state, TONE_OF_STATE.get(file.state, "plain"))]),
     text_column(
-        "SIZE", lambda file: "?" if file.size_bytes is None else bytes_iec(file.size_bytes), right=True
+        "SIZE",
+        lambda file: "?" if file.size_bytes is None else bytes_iec(file.size_bytes),
+        right_aligned=True,
     ),
     text_column("PATH", _path_text),
 )

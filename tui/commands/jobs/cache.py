@@ -37,7 +37,7 @@ UNKNOWN = "Unknown"
 DIRECTORY = "directory"
 
 COLUMNS: tuple[Column[ListedPath], ...] = (
-    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
+    text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right_aligned=True),
     text_column("MODIFIED", lambda file: local_stamp(file.modified), "muted"),
     text_column("TYPE", lambda file: file.file_type or UNKNOWN),
     text_column("PERMISSIONS", lambda file: file.permissions or UNKNOWN, "muted"),
@@ -142,9 +142,9 @@ def _print_directories(output: Output, listing: CacheListing, project_id: str, d
     ]
     nodes.sort(key=lambda node: (-tree.sizes[node], tree.path(node)))
     columns: tuple[Column[int], ...] = (
-        text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right=True),
-        text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right=True),
-        text_column("FILES", lambda node: count(tree.file_counts[node]), right=True),
+        text_column("SIZE", lambda node: bytes_iec(tree.sizes[node]), right_aligned=True),
+        text_column("SHARE", lambda node: percent(tree.share_of_total(node)), right_aligned=True),
+        text_column("FILES", lambda node: count(tree.file_counts[node]), right_aligned=True),
         text_column("DIRECTORY", tree.path),
     )
     directories: list[dict[str, str | int | float]] = [

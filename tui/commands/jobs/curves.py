@@ -19,11 +19,15 @@ from tui.text.units import count, number
 
 CURVE_COLUMNS: tuple[Column[Curve], ...] = (
     text_column("CURVE", lambda curve: curve.name),
-    text_column("READINGS", lambda curve: count(len(curve.series)), right=True),
-    text_column("FIRST", lambda curve: number(curve.series.values[0]), right=True),
-    text_column("LEAST", lambda curve: number((value_range(curve.series.values) or (None,))[0]), right=True),
-    text_column("MOST", lambda curve: number((value_range(curve.series.values) or (None,))[-1]), right=True),
-    text_column("LAST", lambda curve: number(latest(curve.series)), "strong", right=True),
+    text_column("READINGS", lambda curve: count(len(curve.series)), right_aligned=True),
+    text_column("FIRST", lambda curve: number(curve.series.values[0]), right_aligned=True),
+    text_column(
+        "LEAST", lambda curve: number((value_range(curve.series.values) or (None,))[0]), right_aligned=True
+    ),
+    text_column(
+        "MOST", lambda curve: number((value_range(curve.series.values) or (None,))[-1]), right_aligned=True
+    ),
+    text_column("LAST", lambda curve: number(latest(curve.series)), "strong", right_aligned=True),
 )
 CURVE_FIELDS: tuple[Column[Curve], ...] = (
     Column("name", export=lambda curve: curve.name),

@@ -235,7 +235,9 @@ def _period_record(period: FindingPeriod) -> dict[str, Any]:
 _COLUMNS: tuple[Column[FindingPeriod], ...] = (
     text_column("FIRST SEEN", lambda period: local_time(period.first_seen)),
     text_column(
-        "FOR", lambda period: duration((period.last_seen - period.first_seen).total_seconds()), right=True
+        "FOR",
+        lambda period: duration((period.last_seen - period.first_seen).total_seconds()),
+        right_aligned=True,
     ),
     text_column("SEVERITY", lambda period: period.finding.severity),
     text_column("FINDING", lambda period: str(period.finding.kind), "strong"),

@@ -46,7 +46,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, fitting_columns, print_job, print_list, row_facts, table_text
 from tui.readers.stored_health import StoredHealth, stored_health
 from tui.tables.column import Column, export_table, select_columns
-from tui.tables.jobs import JOB_COLUMNS, LISTED_JOBS, LISTED_PROJECTS, PROJECT_COLUMNS, age_of
+from tui.tables.jobs import JOB_COLUMNS, JOB_LIST_COLUMNS, PROJECT_COLUMNS, PROJECT_LIST_COLUMNS, age_of
 from tui.text.failures import left_out_note
 from tui.text.times import time_key
 
@@ -163,7 +163,7 @@ async def jobs(
         )
         return
     recent_health = _recent_health(client, selected_jobs)
-    columns: Sequence[Column[TrainingJob]] = LISTED_JOBS
+    columns: Sequence[Column[TrainingJob]] = JOB_LIST_COLUMNS
     if recent_health and output.format == TABLE:
         from tui.tables.fleet import listed_columns
 
@@ -247,7 +247,7 @@ async def projects(client: TrainingClient, output: Output) -> None:
     all_projects = await client.projects.list(unreadable=unreadable)
     if unreadable:
         output.remark(left_out_note("project", unreadable))
-    print_list(output, all_projects, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
+    print_list(output, all_projects, PROJECT_LIST_COLUMNS, PROJECT_COLUMNS, "no projects")
 
 
 @examples(

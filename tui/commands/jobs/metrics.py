@@ -366,12 +366,12 @@ def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...
 
     return (
         text_column("NODE", lambda node: node.name, "strong", shrinks=True),
-        text_column("GPU", lambda node: percent(node.mean_utilization_now), right=True),
+        text_column("GPU", lambda node: percent(node.mean_utilization_now), right_aligned=True),
         text_column("EACH %", gpu_percentages, "muted", shrinks=True),
         Column("GPU MEM", "GPU MEM", gpu_memory, align="right"),
-        text_column("CORES", lambda node: cores(node.cpu_now), right=True),
-        text_column("MEMORY", lambda node: bytes_iec(node.cpu_memory_now), right=True),
-        text_column("DISK", lambda node: bytes_iec(node.disk_usage_now), right=True),
+        text_column("CORES", lambda node: cores(node.cpu_now), right_aligned=True),
+        text_column("MEMORY", lambda node: bytes_iec(node.cpu_memory_now), right_aligned=True),
+        text_column("DISK", lambda node: bytes_iec(node.disk_usage_now), right_aligned=True),
         Column("FULL", "FULL", disk_fraction, align="right"),
     )
 

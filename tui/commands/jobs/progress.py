@@ -412,7 +412,7 @@ def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[
     field_names = ("line", *_LINE_FIELDS)
     rows = (tuple(record.get(name) for name in field_names) for record in records.values())
     columns: tuple[Column[int], ...] = (
-        text_column("LINE", str, right=True),
+        text_column("LINE", str, right_aligned=True),
         Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )

@@ -162,7 +162,7 @@ ARCHIVE_COLUMNS: tuple[Column[Mapping[str, Any]], ...] = (
     text_column(
         "SIZE",
         lambda file: "left out" if file["size_bytes"] is None else bytes_iec(file["size_bytes"]),
-        right=True,
+        right_aligned=True,
     ),
     text_column("NAME", lambda file: file["name"]),
     text_column("WHY", lambda file: file.get("reason", ""), "muted", shrinks=True),

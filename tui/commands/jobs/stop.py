@@ -48,7 +48,7 @@ from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, table_text
 from tui.commands.support.terminal import can_ask, confirm
 from tui.readers.stopping import next_checkpoint, read_unsaved_words
-from tui.tables.jobs import LISTED_JOBS
+from tui.tables.jobs import JOB_LIST_COLUMNS
 from tui.text.units import counted
 
 _ids_argument = combined(
@@ -356,5 +356,5 @@ def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], 
         output.data(ascii_json(job.model_dump(mode="json")) + "\n")
     elif output.format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
-        header, row = table_text(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
+        header, row = table_text(JOB_LIST_COLUMNS, [job, *jobs], output).splitlines(keepends=True)[:2]
         output.data(header + row if is_first else row)

@@ -72,7 +72,7 @@ def _print_table(
 ) -> None:
     """Print the header, and each group of jobs below a heading; at most ``height`` lines, None for all."""
     facts, _ = header_facts(
-        remote_name, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
+        remote_name, snapshot, rows, marked_count=0, compare_key="", filter_key="", query="", project=""
     )
     since = snapshot.at - timedelta(days=1)
     recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]

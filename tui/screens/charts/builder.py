@@ -1,4 +1,4 @@
-"""Charts as data: what a chart draws, and the same samples for export."""
+"""Charts as data: their samples and drawing options, for the screen and for export."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def cached_by(
 ) -> Callable[[Callable[[Subject], Result]], Callable[[Subject], Result]]:
     """Return a decorator that caches the last result while ``depends_on(argument)`` stays equal.
 
-    For slow functions that are called with every snapshot, about once a second.
+    Meant for slow functions that are called with every snapshot, about once a second.
     """
 
     def decorate(function: Callable[[Subject], Result]) -> Callable[[Subject], Result]:
-        last: list[tuple[object, Result]] = []
+        key_and_result: list[tuple[object, Result]] = []
 
         @wraps(function)
         def cached(subject: Subject) -> Result:
             key = depends_on(subject)
-            if not last or last[0][0] != key:
-                last[:] = [(key, function(subject))]
-            return last[0][1]
+            if not key_and_result or key_and_result[0][0] != key:
+                key_and_result[:] = [(key, function(subject))]
+            return key_and_result[0][1]
 
         return cached
 
@@ -79,7 +79,7 @@ class ChartData:
         return tuple(series.name for series in self.series)
 
 
-METRIC = "metric/"
+METRIC_ID_PREFIX = "metric/"
 """Prefix of the chart ids of a trainer's metrics; the metric's name follows."""
 
 
@@ -142,7 +142,10 @@ MIN_RELATIVE_RANGE = 0.25
 """Minimum span of a value axis relative to the values; not for losses, whose small changes matter."""
 
 _STEPS_PER_RANGE = 120
-"""Steps per length of a time range that follows the newest samples; each step redraws all charts."""
+"""A time range that follows the newest samples moves by at most a 120th of its length at a time.
+
+Smaller moves would redraw all charts too often.
+"""
 
 _EVENT_SIGNS: dict[str, tuple[str, Tone]] = {
     "checkpoint": ("◆", "good"),
@@ -161,7 +164,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         origin=full_range(run)[0],
         end_label="end" if run.job.is_finished else "now",
         smoothing=view.smoothing,
-        log=view.log,
+        log=view.log_scale,
         marks=event_marks(run),
         cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
         hidden=view.hidden,
@@ -171,11 +174,11 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
     )
     if spec.x_axis == "relative" and view.window.end is not None:
         spec = replace(spec, x_axis="clock")  # a chart of the past has no "now"
-    curves = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
-    metrics = [chart for chart in curves if chart.id.startswith(METRIC)]
-    curves = curves[: len(curves) - len(metrics)]
-    machines = [_with_band(chart, view) for chart in _machine_charts(run, spec, view.node)]
-    charts = [*curves[:1], *machines[:2], *curves[1:], *machines[2:], *metrics]
+    log_charts = [] if run.progress is None else _progress_charts(run, run.progress, spec, view)
+    metric_charts = [chart for chart in log_charts if chart.id.startswith(METRIC_ID_PREFIX)]
+    log_charts = log_charts[: len(log_charts) - len(metric_charts)]
+    hardware_charts = [_with_band(chart, view) for chart in _hardware_charts(run, spec, view.node)]
+    charts = [*log_charts[:1], *hardware_charts[:2], *log_charts[1:], *hardware_charts[2:], *metric_charts]
     front_positions = _front_positions(run.progress, view)
     charts = [replace(chart, stays_in_front=chart.id in front_positions) for chart in charts]
     return sorted(charts, key=lambda chart: front_positions.get(chart.id, len(front_positions)))
@@ -212,12 +215,12 @@ def _progress_charts(
     """Return the charts of values in the log: loss, throughput, metrics."""
     # Logs are read from their end: until all is read, the curves lack the run's first steps.
     unread_note = "" if run.log_read else ", still reading"
-    speed, speed_unit = progress.throughput_series
-    if speed is progress.rate_series and is_slow(
+    throughput, throughput_unit = progress.throughput_series
+    if throughput is progress.rate_series and is_slow(
         progress.rate_steps_per_s or inf
     ):  # seconds per step, as in the header
-        values = tuple(1 / rate if rate > 0 else nan for rate in speed.values)
-        speed, speed_unit = replace(speed, values=values), "s/it"
+        values = tuple(1 / rate if rate > 0 else nan for rate in throughput.values)
+        throughput, throughput_unit = replace(throughput, values=values), "s/it"
     loss_note = "" if progress.loss is None or isfinite(progress.loss) else f"now {progress.loss}"
     is_by_step = view.x_axis == "step" and bool(progress.step_series.values)
     spec = _spec_by_step(spec, progress) if is_by_step else spec
@@ -227,15 +230,21 @@ def _progress_charts(
     learning_rate = ("learning rate", progress.learning_rate_series)
     curves: list[tuple[str, str, tuple[tuple[str, Series], ...], ChartSpec, str]] = [
         ("loss", "loss", losses, replace(loss_spec, note=loss_note), ""),
-        ("throughput", speed_unit, ((speed_unit, speed),), replace(rate_spec, unit=_rate_text), speed_unit),
+        (
+            "throughput",
+            throughput_unit,
+            ((throughput_unit, throughput),),
+            replace(rate_spec, unit=_rate_text),
+            throughput_unit,
+        ),
         ("grad-norm", "grad norm", (("grad norm", progress.grad_norm_series),), rate_spec, ""),
         ("learning-rate", "learning rate", (learning_rate,), rate_spec, ""),
     ]
     front_positions = _front_positions(progress, view)
     for name in grouped(progress.metrics):
-        if view.every_metric or METRIC + name in front_positions:
+        if view.every_metric or METRIC_ID_PREFIX + name in front_positions:
             title = sanitize(name)
-            curves.append((METRIC + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
+            curves.append((METRIC_ID_PREFIX + name, title, ((title, progress.metrics[name]),), loss_spec, ""))
     finish = partial(_with_step_axis, progress=progress, whole=run.log_read) if is_by_step else None
     return [
         ChartData(
@@ -268,22 +277,22 @@ class _TimedMarks(NamedTuple):
     steps: Series
 
 
-def _identity(timed: _TimedMarks) -> _TimedMarks:
+def _whole_argument(timed: _TimedMarks) -> _TimedMarks:
     return timed
 
 
-@cached_by(_identity)
+@cached_by(_whole_argument)
 def _marks_by_step(timed: _TimedMarks) -> tuple[Mark, ...]:
     time_map = StepTimeMap(timed.steps)
     return tuple(replace(mark, at=time_map.step(mark.at)) for mark in timed.marks)
 
 
 def _with_step_axis(chart: ChartData, *, progress: ProgressSnapshot, whole: bool) -> ChartData:
-    lines = tuple(over_steps(series, progress, whole=whole) for series in chart.series)
-    return replace(chart, series=lines)
+    series_by_step = tuple(over_steps(series, progress, whole=whole) for series in chart.series)
+    return replace(chart, series=series_by_step)
 
 
-def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
+def _hardware_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list[ChartData]:
     """Return the charts of the nodes' hardware metrics: GPUs, CPU, memory, disk."""
     nodes = run.metrics.nodes if run.metrics else ()
     spec = replace(spec, y_min=0.0)
@@ -303,8 +312,8 @@ def _machine_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> list
         memory_lines = _gpu_series(nodes, node, lambda machine: machine.gpu_memory)
     shown_nodes = [machine for machine in nodes if node is None or machine.name == node]
     if node is not None:  # keep the color that the node has among all nodes
-        index = next((index for index, machine in enumerate(nodes) if machine.name == node), 0)
-        spec, bytes_spec = replace(spec, first_color=index), replace(bytes_spec, first_color=index)
+        node_index = next((node_index for node_index, machine in enumerate(nodes) if machine.name == node), 0)
+        spec, bytes_spec = replace(spec, first_color=node_index), replace(bytes_spec, first_color=node_index)
     node_charts = (
         ("cpu", "CPU cores", replace(spec, unit=cores), lambda machine: machine.cpu, "cores"),
         ("memory", "memory", bytes_spec, lambda machine: machine.cpu_memory, "bytes"),
@@ -342,20 +351,26 @@ def _gpu_series(
 
 
 def _front_positions(progress: ProgressSnapshot | None, view: ChartView) -> dict[str, int]:
-    """Map chart ids to positions for the charts in front: the reward, else the loss, then pinned charts."""
-    headlines = headline_metrics(progress.metrics) if progress is not None else []
-    lead, *other_headlines = [METRIC + name for name in headlines] or ["loss"]
-    chart_ids = (lead, *view.pins, *other_headlines)
+    """Return the positions of the front charts by id: the reward, else the loss, then pinned charts."""
+    headline_names = headline_metrics(progress.metrics) if progress is not None else []
+    first_id, *other_ids = [METRIC_ID_PREFIX + name for name in headline_names] or ["loss"]
+    chart_ids = (first_id, *view.pins, *other_ids)
     return {chart_id: position for position, chart_id in enumerate(dict.fromkeys(chart_ids))}
 
 
 def _with_band(chart: ChartData, view: ChartView) -> ChartData:
-    """Draw several nodes or GPUs as a band, unless the user chose lines: lines would cover each other."""
-    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.lines))
+    """Return the chart with several nodes or GPUs drawn as a band, unless the user chose lines.
+
+    Many lines would cover each other.
+    """
+    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.draws_lines))
 
 
 def _stepped_end(end: float, length: float) -> float:
-    """Round up the end of a time range to a step, a power of two: it rarely changes with the length."""
+    """Round up the end of a time range of this length (seconds) to a multiple of a step.
+
+    The step is a power of two, so that it rarely changes while the range grows.
+    """
     step = 2.0 ** floor(log2(max(length, 1.0) / _STEPS_PER_RANGE))
     return ceil(end / step) * step
 
@@ -367,7 +382,7 @@ def _mark_sources(run: RunSnapshot) -> tuple[object, ...]:
 
 @cached_by(_mark_sources)
 def event_marks(run: RunSnapshot) -> tuple[Mark, ...]:
-    """Return the marks of events and of the beginnings of problems; text from the server is sanitized."""
+    """Return marks where events happened and where problems began; their texts are sanitized."""
     marks = [
         Mark(event.at_s, *_EVENT_SIGNS[event.kind], sanitize(event.text))
         for event in run.events

@@ -15,7 +15,7 @@ from tui.screens.filter_field import FilterField
 from tui.widgets.charts.line_chart import LineChart, Panned, Pointed, SeriesClicked, Zoomed
 from tui.widgets.charts.ticks import Window, XAxis
 
-WHOLE_RANGE = "The whole run is shown."
+WHOLE_RANGE_TEXT = "The whole run is shown."
 
 
 class ChartControls(MessagePump):
@@ -27,7 +27,9 @@ class ChartControls(MessagePump):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.grid = ChartGrid(id="charts")
-        self.chart_filter = FilterField("words in the name of a chart: reward", id="chart-filter", stays=True)
+        self.chart_filter = FilterField(
+            "words in a chart's name, e.g. reward", id="chart-filter", stays_open=True
+        )
 
     def full_range(self) -> tuple[float, float] | None:
         """Return the range that can be shown at most, such as the whole run; None before it is known."""
@@ -89,7 +91,7 @@ class ChartControls(MessagePump):
         self.chart_filter.open()
 
     def action_next_chart(self) -> None:
-        self.grid.next()
+        self.grid.show_next()
 
     def action_smoothing(self) -> None:
         self.view = replace(self.view, smoothing=next_smoothing(self.view.smoothing))
@@ -102,7 +104,7 @@ class ChartControls(MessagePump):
         if full_range is not None:
             window = next_length(self.view, step, full_range, self.range_axis)
             if window == self.view.window:
-                self.app.notify("There is no shorter range." if step > 0 else WHOLE_RANGE)
+                self.app.notify("There is no shorter range." if step > 0 else WHOLE_RANGE_TEXT)
             self.show_window(window)
 
     def action_pan(self, fraction: float) -> None:

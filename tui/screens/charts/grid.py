@@ -36,7 +36,7 @@ LAYOUTS: tuple[Layout, ...] = ("grid", "one", "lines")
 
 
 class ChartGrid(Container, can_focus=True):
-    """Lays out charts in the available space; ``next`` puts the next chart first."""
+    """Lays out charts in the available space; ``show_next`` puts the next chart first."""
 
     DEFAULT_CSS = """
     ChartGrid { layout: grid; grid-gutter: 0 1; height: 1fr; width: 1fr; }
@@ -48,7 +48,7 @@ class ChartGrid(Container, can_focus=True):
     filter_text: var[str] = var("", init=False)
     """Only charts whose names contain all of these words are shown."""
     counts: var[tuple[int, int]] = var((0, 0), init=False)
-    """Number of charts shown, and of charts that have data and pass the filter."""
+    """Number of visible charts, and number of charts that have data and pass the filter."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -56,7 +56,7 @@ class ChartGrid(Container, can_focus=True):
         self._all_charts: tuple[ChartData, ...] = ()
         self._shown_charts: tuple[ChartData, ...] = ()
         self._crowded_charts: dict[str, tuple[float, ChartData]] = {}
-        self._varying_ids: set[str] = set()
+        self._ids_not_flat: set[str] = set()
 
     def set_charts(self, charts: Sequence[ChartData], *, at_s: float | None = None) -> None:
         """Show these charts: charts with data first, flat charts last.
@@ -67,7 +67,7 @@ class ChartGrid(Container, can_focus=True):
         self._all_charts = tuple(sorted(charts, key=lambda chart: not chart.has_data))
         varying_ids = {chart.id for chart in charts if not is_flat(chart)}
         # a chart that becomes flat keeps its position until the user changes the view
-        self._varying_ids = varying_ids if at_s is None else self._varying_ids | varying_ids
+        self._ids_not_flat = varying_ids if at_s is None else self._ids_not_flat | varying_ids
         self._arrange(at_s)
 
     @property
@@ -98,7 +98,7 @@ class ChartGrid(Container, can_focus=True):
             if chart.spec.x_axis == message.chart.spec.x_axis:
                 chart.hover(message.x)
 
-    def next(self) -> None:
+    def show_next(self) -> None:
         ids = [data.id for data in self._all_charts if data.has_data and data.matches(self.filter_text)]
         if ids:
             index = ids.index(self.front) if self.front in ids else 0
@@ -119,59 +119,63 @@ class ChartGrid(Container, can_focus=True):
             self._no_match_chart() if self.filter_text else data for data in self._all_charts[:1]
         ]
         ids = [data.id for data in with_data]
-        first = ids.index(self.front) if self.front in ids else 0
-        other_charts = with_data[first + 1 :] + with_data[:first]
-        return [*with_data[first : first + 1], *sorted(other_charts, key=self._counts_as_flat)]
+        front_index = ids.index(self.front) if self.front in ids else 0
+        other_charts = with_data[front_index + 1 :] + with_data[:front_index]
+        return [*with_data[front_index : front_index + 1], *sorted(other_charts, key=self._counts_as_flat)]
 
     def _no_match_chart(self) -> ChartData:
-        empty_text = "no chart has this in its name"
+        empty_text = "no chart has these words in its name"
         spec = replace(self._all_charts[0].spec, title="", marks=(), empty_text=empty_text)
         return ChartData("none", (), spec)
 
     def _counts_as_flat(self, data: ChartData) -> bool:
-        return data.id not in self._varying_ids
+        return data.id not in self._ids_not_flat
 
     def _charts_that_fit(self) -> tuple[list[ChartData], int, list[int]]:
         """Return the charts that fit, the number of columns, and the minimum height of each row."""
-        order = self._ordered()
-        order[0] = order[0].finished
+        ordered_charts = self._ordered()
+        ordered_charts[0] = ordered_charts[0].finished
         width, height = self.size
         if self.arrangement == "one":
-            return order[:1], 1, [1]
+            return ordered_charts[:1], 1, [1]
         if self.arrangement == "lines":
-            lines = split_by_series(order[0]) or order[:1]
+            series_charts = split_by_series(ordered_charts[0]) or ordered_charts[:1]
             row_count = max(1, height // STRIP_LINES)
-            columns = min(max(1, width // CHART_CELLS), -(-len(lines) // row_count))
-            selected = order[0].spec.selected
-            names = [line.names[0] if line.names else "" for line in lines]
-            capacity = columns * row_count
-            first = names.index(selected) // capacity * capacity if selected in names else 0
-            lines = lines[first : first + capacity]
-            return lines, columns, [STRIP_LINES] * min(row_count, -(-len(lines) // columns))
-        max_columns = min(max(1, width // CHART_CELLS), len(order))
+            columns = min(max(1, width // CHART_CELLS), -(-len(series_charts) // row_count))
+            selected = ordered_charts[0].spec.selected
+            names = [line.names[0] if line.names else "" for line in series_charts]
+            max_charts = columns * row_count
+            first_index = names.index(selected) // max_charts * max_charts if selected in names else 0
+            series_charts = series_charts[first_index : first_index + max_charts]
+            return series_charts, columns, [STRIP_LINES] * min(row_count, -(-len(series_charts) // columns))
+        max_columns = min(max(1, width // CHART_CELLS), len(ordered_charts))
         for columns in range(1, max_columns):
-            shown_charts, rows = self._rows_that_fit(order, columns, height, ROOMY_CHART_LINES)
-            if len(shown_charts) == len(order):
-                return shown_charts, columns, rows
-        shown_charts, rows = self._rows_that_fit(order, max_columns, height, CHART_LINES)
-        return shown_charts, max_columns, rows
+            shown_charts, row_heights = self._rows_that_fit(
+                ordered_charts, columns, height, ROOMY_CHART_LINES
+            )
+            if len(shown_charts) == len(ordered_charts):
+                return shown_charts, columns, row_heights
+        shown_charts, row_heights = self._rows_that_fit(ordered_charts, max_columns, height, CHART_LINES)
+        return shown_charts, max_columns, row_heights
 
     def _rows_that_fit(
-        self, order: Sequence[ChartData], columns: int, height: int, min_lines: int
+        self, ordered_charts: Sequence[ChartData], columns: int, height: int, min_lines: int
     ) -> tuple[list[ChartData], list[int]]:
         """Return the charts that fit into ``columns`` columns, and the minimum height of each row."""
-        for row_count in range(-(-len(order) // columns), 1, -1):
-            charts = order[: columns * row_count]
+        for row_count in range(-(-len(ordered_charts) // columns), 1, -1):
+            charts = ordered_charts[: columns * row_count]
             spare_columns = columns * row_count - len(charts)  # the first chart also spans the spare columns
             is_flat_row = [
                 row > 0 and self._counts_as_flat(charts[row * columns - spare_columns])
                 for row in range(row_count)
             ]
             min_row_lines = TIGHT_CHART_LINES if row_count == 2 and min_lines == CHART_LINES else min_lines
-            rows = [FLAT_CHART_LINES if is_flat_row[row] else min_row_lines for row in range(row_count)]
-            if sum(rows) <= height:
-                return list(charts), rows
-        return list(order[:columns]), [min_lines]
+            row_heights = [
+                FLAT_CHART_LINES if is_flat_row[row] else min_row_lines for row in range(row_count)
+            ]
+            if sum(row_heights) <= height:
+                return list(charts), row_heights
+        return list(ordered_charts[:columns]), [min_lines]
 
     def _may_skip_update(self, data: ChartData, at_s: float | None) -> bool:
         """Return True for a crowded chart that was drawn recently if only its newest samples are missing."""
@@ -187,42 +191,44 @@ class ChartGrid(Container, can_focus=True):
         width, height = self.size
         if not self._all_charts or not width or not height:
             return
-        order, columns, rows = self._charts_that_fit()
+        charts, columns, row_heights = self._charts_that_fit()
         if self.arrangement != "lines":
             self.counts = (
-                len(order),
+                len(charts),
                 sum(data.has_data and data.matches(self.filter_text) for data in self._all_charts),
             )
-        order = [data.finished for data in order]
-        max_row_lines = max(rows)
-        self._shown_charts = tuple(order)
-        shown_ids = {data.id for data in order}
-        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(rows)
+        charts = [data.finished for data in charts]
+        max_row_lines = max(row_heights)
+        self._shown_charts = tuple(charts)
+        shown_ids = {data.id for data in charts}
+        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, len(row_heights)
         self.styles.grid_rows = " ".join(
-            "1fr" if min_lines == max_row_lines else str(min_lines) for min_lines in rows
+            "1fr" if min_lines == max_row_lines else str(min_lines) for min_lines in row_heights
         )
         for chart_id in [
             chart_id for chart_id in self._charts if "/" in chart_id and chart_id not in shown_ids
         ]:
             self._charts.pop(chart_id).remove()
-        for data in order:
+        for data in charts:
             if data.id not in self._charts:
                 chart = self._charts[data.id] = LineChart(data.spec)
                 self.mount(chart)
         for chart_id, chart in self._charts.items():
             chart.display = chart_id in shown_ids
-        for index, data in enumerate(order):
+        for index, data in enumerate(charts):
             chart = self._charts[data.id]
             if not self._may_skip_update(data, at_s):
                 chart.show(data.series, data.spec)
-            spare_columns = 0 if index or self.arrangement == "lines" else columns * len(rows) - len(order)
+            spare_columns = (
+                0 if index or self.arrangement == "lines" else columns * len(row_heights) - len(charts)
+            )
             chart.styles.column_span = spare_columns + 1
-        self._reorder_children([self._charts[data.id] for data in order])
+        self._reorder_children([self._charts[data.id] for data in charts])
 
     def _reorder_children(self, charts: Sequence[LineChart]) -> None:
         # when the grid is closing, new charts are not mounted
         charts = [chart for chart in charts if chart.parent is self]
-        present = [child for child in self.children if child in charts]
-        if present != charts:
+        current_order = [child for child in self.children if child in charts]
+        if current_order != charts:
             for before, after in pairwise(charts):
                 self.move_child(after, after=before)

@@ -17,7 +17,7 @@ from tui.widgets.tones import tone_styles
 
 GAP = "  "
 MARK_TONES = {"good": "muted", "caution": "warn", "bad": "bad"}
-"""Tone in which a mark is drawn, by the mark's tone; if marks share a cell, the last of these is drawn."""
+"""Tone of a mark in this row, by its tone in charts. The last entry wins if marks share a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class TimeRow(Widget):
 
         window: Window
 
-    _painted: Text | None = None
+    _painted_text: Text | None = None
 
     def watch_content(self) -> None:
-        """Repaint only if the text changed: a live run grows every second, but its end rarely by a cell."""
-        if self._row_text() != self._painted:
+        """Repaint only if the text changed: a live run always grows, but rarely by a cell of the map."""
+        if self._row_text() != self._painted_text:
             self.refresh()
 
     def _range_lengths(self) -> tuple[Text, list[tuple[int, int, Window]]]:
-        """Return the text of the range lengths; also the half-open range of cells, and the window, of each.
+        """Return the text with the lengths to choose from; for each, its first cell, end cell, and window.
 
         Without space for all lengths, return only the chosen length.
         """
@@ -76,7 +76,7 @@ class TimeRow(Widget):
         if view.window not in windows:
             windows.insert(0, view.window)
         texts = [range_text(window, self.content.axis) for window in windows]
-        map_cells = self.size.width - sum(len(words) + len(GAP) for words in texts)
+        map_cells = self.size.width - sum(len(length_text) + len(GAP) for length_text in texts)
         if map_cells < 16:
             windows = [view.window]
         clickable_ranges = []
@@ -100,12 +100,12 @@ class TimeRow(Widget):
             text.append(
                 f"{GAP}{content.sign} {position_label(content.view.cursor, content.axis)}", tones["accent"]
             )
-        words = " · ".join((*content.notes, *drawing_notes(content.view)))
-        return text.append(f"{GAP}{words}") if words else text
+        notes_text = " · ".join((*content.notes, *drawing_notes(content.view)))
+        return text.append(f"{GAP}{notes_text}") if notes_text else text
 
     def render(self) -> Text:
-        self._painted = self._row_text()
-        return self._painted
+        self._painted_text = self._row_text()
+        return self._painted_text
 
     def _row_text(self) -> Text:
         content, tones, (_, cells) = self.content, tone_styles(self.app), self._map_cells()

@@ -14,12 +14,12 @@ from tui.text.units import duration
 from tui.widgets.charts.ticks import Window, XAxis, position_label
 
 LENGTHS_S = (86400.0, 6 * 3600.0, 3600.0, 900.0, 300.0)
-"""Lengths of the visible time range, in seconds, that keys step through; the whole run comes first."""
+"""Lengths of the visible time range, in seconds; keys step from the whole run through them."""
 LENGTHS_STEPS = (10_000.0, 1000.0, 100.0)
-"""The same on an axis of training steps."""
+"""Lengths of the visible range on an axis of training steps, in steps; keys step through them."""
 
 X_AXES: tuple[XAxis, ...] = ("relative", "clock", "elapsed", "step")
-"""Kinds of x axis, in the order in which the key steps through them."""
+"""Kinds of x axis, in the order in which the key for the x axis steps through them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class ChartView:
     """Kind of x axis; "step" applies only to charts of the log."""
     smoothing: float = 0.0
     """Weight of the exponential mean that smooths curves; 0 for no smoothing."""
-    log: bool = False
+    log_scale: bool = False
     """Draw values on a logarithmic axis."""
-    lines: bool = False
+    draws_lines: bool = False
     """Draw each of many nodes as a line, instead of all as a band."""
     hidden: frozenset[str] = frozenset()
     """Names of the series that are not drawn."""
@@ -64,8 +64,8 @@ def next_length(
     """
     lengths, span = shorter_lengths(full_range[1] - full_range[0], axis), view.window.span
     if step > 0:
-        shorter = [length for length in lengths if span is None or length < span]
-        span = shorter[0] if shorter else None if cycles else span
+        lengths_below = [length for length in lengths if span is None or length < span]
+        span = lengths_below[0] if lengths_below else None if cycles else span
     elif span is not None:
         span = min((length for length in lengths if length > span), default=None)
     elif cycles:
@@ -77,7 +77,7 @@ def next_length(
 def with_cursor_moved(
     view: ChartView, moved_cells: float, chart_cells: int, full_range: tuple[float, float]
 ) -> ChartView:
-    """Return the view with the cursor moved by ``moved_cells``, and visible."""
+    """Return the view with the cursor moved by this many cells; the range moves if it lacks the cursor."""
     start, end = view.window.bounds(*full_range)
     cell_length = (end - start) / max(1, chart_cells)
     if view.cursor is None or not start <= view.cursor <= end:
@@ -98,7 +98,7 @@ def range_text(window: Window, axis: XAxis) -> str:
 def drawing_notes(view: ChartView) -> list[str]:
     notes = (
         f"smooth {view.smoothing:g}" if view.smoothing else "",
-        "log" if view.log else "",
+        "log" if view.log_scale else "",
         f"{len(view.hidden)} hidden" if view.hidden else "",
     )
     return [note for note in notes if note]
@@ -113,7 +113,10 @@ def _length_text(seconds: float) -> str:
 
 
 class StepTimeMap:
-    """Converts between time and step; after a restart it keeps the highest step reached so far."""
+    """Converts between time (epoch seconds) and step.
+
+    After a restart, a run repeats steps: until it passes the highest step so far, this step is used.
+    """
 
     def __init__(self, steps: Series) -> None:
         self._times = steps.times
@@ -123,8 +126,8 @@ class StepTimeMap:
         """Return the step at a time, interpolated linearly and clamped to the first and last step."""
         return _interpolated(self._times, self._steps, time_s)
 
-    def reached(self, time_s: float) -> int | None:
-        """Return the last whole step reached by a time; None before the first step."""
+    def last_step_at(self, time_s: float) -> int | None:
+        """Return the last whole step that was reached by a time; None before the first step."""
         return int(self.step(time_s)) if self._times and time_s >= self._times[0] else None
 
     def time(self, step: float) -> float:

@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option as ListOption
 
 from tui.forms.deployment import CHANGE
 from tui.forms.question import Answer, Option, Question
-from tui.screens.base import key_on
+from tui.screens.base import key_for_widget
 from tui.screens.dialogs import ChoiceList
 
 TITLE_CELLS = 12
@@ -37,14 +37,14 @@ class CheckboxList(ChoiceList):
     ]
 
     class Complete(Message):
-        """The user has finished marking."""
+        """The user has finished marking options."""
 
     def __init__(self, options: Sequence[Option], marked: Collection[str]) -> None:
         self._question_options = tuple(options)
         self._marked_values = set(marked)
         self.is_changed = False
         """True if the user has marked or unmarked an option."""
-        super().__init__(*map(self._row, self._question_options))
+        super().__init__(*map(self._option_line, self._question_options))
 
     @property
     def marked_values(self) -> tuple[str, ...]:
@@ -57,16 +57,16 @@ class CheckboxList(ChoiceList):
         return self.marked_values
 
     def revise(self, options: Sequence[Option], proposed: Collection[str]) -> bool:
-        """Update the texts of the options; return False if other options are needed, and thus a new list.
+        """Update the texts of the options; return False for other options, which take a new list.
 
         If the user has not changed any mark, mark the proposed options.
         """
         self._question_options = tuple(options)
         if not self.is_changed:
             self._marked_values = set(proposed)
-        return _replace_prompts(self, list(map(self._row, options)))
+        return _replace_prompts(self, list(map(self._option_line, options)))
 
-    def _row(self, option: Option) -> ListOption:
+    def _option_line(self, option: Option) -> ListOption:
         sign = " " if option.disabled_reason else "☑" if option.value in self._marked_values else "☐"
         text = Text.assemble(f"{sign} ", option_text(option, column_widths(self._question_options)))
         return ListOption(text, id=option.value, disabled=bool(option.disabled_reason))
@@ -77,7 +77,7 @@ class CheckboxList(ChoiceList):
             return
         self.is_changed = True
         self._marked_values ^= {option.value}
-        self.replace_option_prompt_at_index(self.highlighted or 0, self._row(option).prompt)
+        self.replace_option_prompt_at_index(self.highlighted or 0, self._option_line(option).prompt)
 
     action_select = action_mark  # a click marks
 
@@ -117,7 +117,7 @@ class QuestionPane(Vertical):
             yield Static("Choose above or type one:", classes="hint")
         yield self._field
         if isinstance(self._field, TextArea):
-            key = key_on(self, "deploy.next")
+            key = key_for_widget(self, "deploy.next")
             yield Static(f"One {self.question.remark} per line; {key} continues", classes="hint")
 
     @property
@@ -133,7 +133,7 @@ class QuestionPane(Vertical):
         return False
 
     def revise(self, question: Question) -> bool:
-        """Update the options if it is the same question; return False if a new pane is needed."""
+        """Show the newest state of the question; return False if that takes a new pane."""
         previous, self.question = self.question, question
         if question.id != previous.id:
             return False

@@ -36,7 +36,7 @@ from tui.forms.deployment import (
     Review,
     answer_text,
 )
-from tui.screens.base import AppScreen, MakeFeed, Page, PageServices, key_on
+from tui.screens.base import AppScreen, FeedFactory, Page, PageServices, key_for_widget
 from tui.screens.deploy.answers import QuestionPane
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.highlighting import text_lines
@@ -78,7 +78,7 @@ class DeploymentPane(Vertical):
         if snapshot.sent is None:
             return
         tones, result = tone_styles(self.app), snapshot.sent.result
-        head, text, self.text_to_copy = Text(), Text(), ""
+        head_text, text, self.text_to_copy = Text(), Text(), ""
         is_dry_run = snapshot.stage == "tried"
         log = self.query_one(LogView)
         log.display = not is_dry_run
@@ -87,46 +87,46 @@ class DeploymentPane(Vertical):
             self._shown_line_count = len(snapshot.lines)
         if is_dry_run:
             self.text_to_copy = truss_config_yaml(result.truss_config)
-            head.append("✓ Dry run: nothing was created. ", tones["good"])
-            head.append("Truss config that would be deployed:", tones["muted"])
+            head_text.append("✓ Dry run: nothing was created. ", tones["good"])
+            head_text.append("Truss config that would be deployed:", tones["muted"])
             text.append(sanitize_multiline(self.text_to_copy))
         else:
-            head.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
-            self._append_status(head, snapshot.update)
+            head_text.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
+            self._append_status(head_text, snapshot.update)
             startup = startup_text(snapshot.startups)
             later_command = snapshot.show_again  # a command, because no page leads back here
             for line in (
                 f"last start {startup}" if startup else "",
                 result.link,
-                later_command and f"later: {later_command}",
+                later_command and f"to see this again: {later_command}",
             ):
                 if line:
-                    head.append(f"\n{sanitize(line)}", tones["muted"])
+                    head_text.append(f"\n{sanitize(line)}", tones["muted"])
         if snapshot.pending:
-            head.append(f"\n{snapshot.pending}", tones["key"])
+            head_text.append(f"\n{snapshot.pending}", tones["key"])
         elif snapshot.note:
-            head.append(f"\n✓ {sanitize(snapshot.note)}", tones["good"])
+            head_text.append(f"\n✓ {sanitize(snapshot.note)}", tones["good"])
         if snapshot.error:
-            head.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
+            head_text.append(f"\n✗ {sanitize(snapshot.error)}", tones["bad"])
         if snapshot.calls is not None:
             self.text_to_copy = snapshot.calls.curl
-            heading = f"Call the model ({key_on(self, 'deploy.copy')} copies the command):\n\n"
+            heading = f"Call the model ({key_for_widget(self, 'deploy.copy')} copies the command):\n\n"
             text.append(
                 "On Baseten, you would call:\n\n" if snapshot.serves_nothing else heading, tones["strong"]
             )
             text.append("\n\n".join(map(sanitize_multiline, (snapshot.calls.curl, snapshot.calls.python))))
         if snapshot.sent.written_to is not None:
-            head.append(f"\nTruss config: {sanitize(str(snapshot.sent.written_to))}", tones["muted"])
-        self.query_one("#follow-head", WrappedText).update(head)
+            head_text.append(f"\nTruss config: {sanitize(str(snapshot.sent.written_to))}", tones["muted"])
+        self.query_one("#follow-head", WrappedText).update(head_text)
         self.query_one("#follow-words", WrappedText).update(text)
         self.query_one("#follow-text").display = bool(text)
 
-    def _append_status(self, head: Text, update: DeploymentUpdate | None) -> None:
-        """Append all stages with the current stage marked, or the name of a status that is no stage."""
+    def _append_status(self, head_text: Text, update: DeploymentUpdate | None) -> None:
+        """Append all stages to ``head_text``, the current one marked; or a status that is not a stage."""
         tones = tone_styles(self.app)
         status = (update and update.status) or DEPLOYMENT_STAGES[0]
         if update is not None and update.deployment.is_production:
-            head.append("production  ", tones["key"])
+            head_text.append("production  ", tones["key"])
         if status in DEPLOYMENT_STAGES:
             current_index = DEPLOYMENT_STAGES.index(status)
             for index, stage in enumerate(DEPLOYMENT_STAGES):
@@ -134,18 +134,18 @@ class DeploymentPane(Vertical):
                 sign, tone = ("✓", "good") if is_done else ("·", "muted")
                 if index == current_index and not is_done:
                     sign, tone = "●", "key"
-                head.append(f"{sign} {status_word(stage)}  ", tones[tone])
+                head_text.append(f"{sign} {status_word(stage)}  ", tones[tone])
         else:
             sign = {"good": "✓", "bad": "✗", "muted": "■"}.get(status_tone(status), "●")
-            head.append(f"{sign} {sanitize(status)}", tones[status_tone(status)])
+            head_text.append(f"{sign} {sanitize(status)}", tones[status_tone(status)])
 
 
 WAITING_TEXTS = {"loading": "Loading jobs, checkpoints and instance types…", "working": "Deploying…"}
 """Texts shown in place of the form, by stage."""
 FILE_NAMES = {"python": "config.py", "json": "config.json", "command": "command.sh"}
 """File names by format of the config, which select the syntax highlighting."""
-QUESTION = "question"
-"""Key of style metadata: the id of the question that is clicked in the list of questions."""
+QUESTION_ID_KEY = "question"
+"""Key of the style metadata that holds a question's id, for clicks in the list of questions."""
 MIN_LINES_WITH_CONFIG = 32
 """Minimum height of a terminal on which the review shows the config without being asked."""
 
@@ -162,10 +162,10 @@ class DeployScreen(Recolored, AppScreen):
     config_format: var[str] = var("", init=False)
     """The format of the config that the user chose, a key of ``Review.config_texts``; empty for none."""
 
-    def __init__(self, feed_with: MakeFeed, remote_name: str) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_name: str) -> None:
+        super().__init__(make_feed)
         self._remote_name = remote_name
-        self._pane: QuestionPane | None = None
+        self._question_pane: QuestionPane | None = None
         self._refusal = ""
         """Why the last answer was refused; shown until the next answer."""
 
@@ -208,9 +208,9 @@ class DeployScreen(Recolored, AppScreen):
         if stage == "asking":
             self._show_question(form)
             self._show_problem(form)
-        if is_shown_again and self._pane is not None:
+        if is_shown_again and self._question_pane is not None:
             # Textual sends no ``Show`` if anything has scrolled meanwhile.
-            self.call_after_refresh(self._pane.on_show)
+            self.call_after_refresh(self._question_pane.on_show)
         self.query_one(DeploymentPane).show(snapshot)
 
     def watch_config_format(self) -> None:
@@ -249,14 +249,14 @@ class DeployScreen(Recolored, AppScreen):
         self.hide_hints(
             next=question.kind != "pairs", previous=not form.can_go_back
         )  # elsewhere, enter continues
-        self.labels = {"back": "review"} if self._was_reviewed else {}
-        if self._pane is None or not self._pane.revise(question):
+        self.temporary_labels = {"back": "review"} if self._was_reviewed else {}
+        if self._question_pane is None or not self._question_pane.revise(question):
             # not awaited in a worker: canceling it would also cancel the tasks of the removed widgets,
             # and so the task of the app, which awaits them
-            self._pane, self._refusal = QuestionPane(question), ""
+            self._question_pane, self._refusal = QuestionPane(question), ""
             box = self.query_one("#answer", Vertical)
             box.remove_children()
-            box.mount(self._pane)
+            box.mount(self._question_pane)
         if question.id != REVIEW:
             self.config_format = ""
         self._show_review(form)
@@ -273,13 +273,13 @@ class DeployScreen(Recolored, AppScreen):
             lines.append(Text.assemble((f"{sign} ", tones[tone]), (question.title, tones[title_tone])))
             if is_done:
                 if form.is_changeable(question.id):
-                    lines[-1].apply_meta({QUESTION: question.id})
+                    lines[-1].apply_meta({QUESTION_ID_KEY: question.id})
                 lines.append(Text(f"  {sanitize_beginning(answer_text(form, question))}", tones["muted"]))
         return Text("\n").join(lines)
 
     @on(events.Click, "#steps")
     def _question_clicked(self, event: events.Click) -> None:
-        if question_id := event.style.meta.get(QUESTION):
+        if question_id := event.style.meta.get(QUESTION_ID_KEY):
             self._feed.show(replace(self._feed.form, selected_id=question_id))
 
     def _refuse(self, form: DeployForm, problem: str) -> None:
@@ -369,11 +369,13 @@ class DeployScreen(Recolored, AppScreen):
 
     def _confirm(self, review: Review) -> None:
         warnings = [f"▲ {finding.problem}" for finding in review.findings if finding.severity == "warning"]
-        cost = f"Builds and starts on {self._remote_name}. Billed while running: {review.answers['GPU']}."
-        lines = (review.answers.get("Checkpoints", ""), *warnings, cost)
-        question = f"Deploy {sanitize(review.config.model_name or 'the model')}?"
-        consequence = "\n".join(sanitize(line) for line in lines if line)
-        self.confirm(ConfirmScreen(question, consequence, "Deploy"), self._deploy)
+        cost_text = (
+            f"Builds and starts on {self._remote_name}. Billed while running: {review.answers['GPU']}."
+        )
+        consequence_lines = (review.answers.get("Checkpoints", ""), *warnings, cost_text)
+        title = f"Deploy {sanitize(review.config.model_name or 'the model')}?"
+        consequence = "\n".join(sanitize(line) for line in consequence_lines if line)
+        self.confirm(ConfirmScreen(title, consequence, "Deploy"), self._deploy)
 
     @work(name="deployment", group="deploy", exit_on_error=False)
     async def _deploy(self) -> None:
@@ -394,8 +396,8 @@ class DeployScreen(Recolored, AppScreen):
         verb = VERBS[verb_name]
         change = self._feed.change_of(verb)
         if change is not None:
-            question = ConfirmScreen(change.question, verb.consequence, verb_name.capitalize())
-            self.confirm(question, lambda: self._change_deployment(verb))
+            dialog = ConfirmScreen(change.question, verb.consequence, verb_name.capitalize())
+            self.confirm(dialog, lambda: self._change_deployment(verb))
 
     # exclusive: cancels the worker that follows the deployment; the feed follows it again after the change
     @work(name="deployment", group="deploy", exclusive=True, exit_on_error=False)
@@ -426,7 +428,7 @@ class DeployScreen(Recolored, AppScreen):
             noun = self._shown_format or "python"
             text = form.review.config_texts[noun]
         if text:
-            self.post_message(CopyRequested(text, noun, lines=True))
+            self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     def action_refresh(self) -> None:
         if self.snapshot.stage == "loading" and self.snapshot.error:
@@ -439,10 +441,10 @@ class DeployScreen(Recolored, AppScreen):
         elif not self._was_reviewed:
             self._leave()
         elif any(pane.is_changed for pane in self.query(QuestionPane)):
-            question = ConfirmScreen(
+            dialog = ConfirmScreen(
                 "Discard the change?", "The answer stays as it was in the review.", "Discard", "Keep editing"
             )
-            self.confirm(question, self._show_review_step)
+            self.confirm(dialog, self._show_review_step)
         else:
             self._show_review_step()
 
@@ -464,13 +466,13 @@ class DeployScreen(Recolored, AppScreen):
         if not self.unsaved:
             self.leave()
             return
-        question = ConfirmScreen("Leave without deploying?", self.unsaved, "Leave", "Stay")
-        self.confirm(question, self.leave)
+        dialog = ConfirmScreen("Leave without deploying?", self.unsaved, "Leave", "Stay")
+        self.confirm(dialog, self.leave)
 
 
 @dataclass(frozen=True, eq=False)
 class DeployPage(Page):
-    """The deploy form for checkpoints of a job; without a job, the form first asks for the job."""
+    """The page that deploys checkpoints of a job; without a job, its form first asks for the job."""
 
     changes_server = True
 

@@ -18,7 +18,7 @@ from api_client.checkpoints import SafetensorsHeader, TrainerState
 from api_client.models import CheckpointFile
 from tui.analysis.checkpoints.facts import epoch_s
 from tui.feeds.files import FilePreview
-from tui.screens.base import key_on
+from tui.screens.base import key_for_widget
 from tui.screens.highlighting import text_lines
 from tui.tables.column import Span
 from tui.text.sanitize import cell_width, clip, sanitize
@@ -37,7 +37,7 @@ ADAPTER_FACTS = (
     ("base_model_name_or_path", "base model"),
     ("peft_type", "kind"),
     ("task_type", "task"),
-    ("modules_to_save", "saved whole"),
+    ("modules_to_save", "fully trained"),
 )
 _LABEL_CELLS = 15
 
@@ -143,7 +143,7 @@ def state_lines(state: TrainerState) -> list[Line]:
     return [
         _fact_line("step", f"{count(state.global_step)}{total_text}"),
         *(_fact_line(label, number(value)) for label, value in numbers.items() if value is not None),
-        *([_fact_line("best at", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
+        *([_fact_line("best model", state.best_model_checkpoint)] if state.best_model_checkpoint else []),
     ]
 
 
@@ -182,7 +182,7 @@ class PreviewPane(Recolored, Vertical):
         if newest_s is not None:
             lines.append([(f"newest {age(self._now_s() - newest_s)} ago", "muted")])
         open_key, download_key, expand_key = (
-            key_on(self, f"files.{name}") for name in ("open_node", "download", "open_below")
+            key_for_widget(self, f"files.{name}") for name in ("open_node", "download", "open_below")
         )
         hint: Line = [(f"{open_key} opens, {download_key} downloads, {expand_key} expands all", "muted")]
         self._show([[(name + "/", "strong")]], [*lines, "", hint])
@@ -213,7 +213,10 @@ class PreviewPane(Recolored, Vertical):
 
     async def _read(self, file: CheckpointFile) -> None:
         await asyncio.sleep(0.15)  # so that files that the cursor only passes are not read
-        retry_key, download_key = key_on(self, "screen.refresh"), key_on(self, "files.download")
+        retry_key, download_key = (
+            key_for_widget(self, "screen.refresh"),
+            key_for_widget(self, "files.download"),
+        )
         preview = await self._read_preview(file)
         lines = await asyncio.to_thread(
             preview_lines, preview, tone_styles(self.app), retry_key=retry_key, download_key=download_key

@@ -16,7 +16,7 @@ from tui.actions.table import Scope
 from tui.analysis.checkpoints.facts import checkpoint_entries
 from tui.analysis.transfers import DownloadRequest
 from tui.feeds.files import CheckpointFilesFeed, FilesSnapshot
-from tui.screens.base import MakeFeed, Page, PageServices
+from tui.screens.base import FeedFactory, Page, PageServices
 from tui.screens.file_tree import TreeScreen
 from tui.screens.files.preview import PreviewPane
 from tui.screens.filter_field import FilterField
@@ -28,11 +28,13 @@ from tui.widgets.file_tree import FileTreeView
 from tui.widgets.status_line import StatusLine
 from tui.widgets.text_panel import WrappedText
 
-NO_FILES = "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
+NO_FILES_TEXT = (
+    "No files stored for this checkpoint.\n\nThey appear as they are uploaded; press {key} to refresh."
+)
 
 
 class FilesScreen(TreeScreen):
-    """The files of one checkpoint; ``feed_with`` creates the feed that lists them."""
+    """The files of one checkpoint; ``make_feed`` creates the feed that lists them."""
 
     CSS_PATH = "files.tcss"
     SCOPES = (Scope.FILES,)
@@ -45,11 +47,11 @@ class FilesScreen(TreeScreen):
         self,
         job: TrainingJob,
         checkpoint: Checkpoint,
-        feed_with: MakeFeed,
+        make_feed: FeedFactory,
         *,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(feed_with)
+        super().__init__(make_feed)
         self._now_s = now_s
         self._job = job
         self._checkpoint = checkpoint
@@ -76,21 +78,24 @@ class FilesScreen(TreeScreen):
     # Updates from the feed
 
     def _show(self, previous: FilesSnapshot | None, snapshot: FilesSnapshot) -> None:
-        """Distinguish loading, no files and an error; after an error, keep the old files and mark them."""
+        """Show the files; while loading, without files, or after an error, a text.
+
+        After an error, files from an earlier snapshot stay, with a notice that they are stale.
+        """
         if previous is None or previous.files is not snapshot.files:
-            by_rank = len({file.node_rank for file in self._files}) > 1
+            has_several_ranks = len({file.node_rank for file in self._files}) > 1
             self.tree_view.set_entries(
-                checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=by_rank)
+                checkpoint_entries(self._files, self._checkpoint.checkpoint_id, by_rank=has_several_ranks)
                 if self._files
                 else None
             )
         self.show_stale(snapshot.error if snapshot.files is not None else "")
-        message = self._empty_message(snapshot)
-        self.show_text("#instead", message)
-        self.set_class(bool(message), "-instead")
+        empty_text = self._empty_text(snapshot)
+        self.show_text("#instead", empty_text)
+        self.set_class(bool(empty_text), "-instead")
         self._show_header()
 
-    def _empty_message(self, snapshot: FilesSnapshot) -> str:
+    def _empty_text(self, snapshot: FilesSnapshot) -> str:
         if self._files:
             return ""
         if snapshot.is_loading:
@@ -98,7 +103,7 @@ class FilesScreen(TreeScreen):
         key = self.key_for("screen.refresh")
         if snapshot.error:
             return f"✗ Can't list the files.\n\n{snapshot.error}\n\nPress {key} to retry."
-        return NO_FILES.format(key=key)
+        return NO_FILES_TEXT.format(key=key)
 
     @on(FileTreeView.Arranged)
     @on(FileTreeView.MarksChanged)
@@ -228,7 +233,7 @@ class FilesScreen(TreeScreen):
 
 @dataclass(frozen=True, eq=False)
 class FilesPage(Page):
-    """The files of a checkpoint."""
+    """The page with the files of a checkpoint."""
 
     job: TrainingJob
     checkpoint: Checkpoint

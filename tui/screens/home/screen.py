@@ -29,7 +29,7 @@ from tui.analysis.fleet.snapshot import (
 )
 from tui.feeds.fleet import FleetFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, MakeFeed, OpenPage, Page, PageServices, PaletteItem
+from tui.screens.base import AppScreen, FeedFactory, OpenPage, Page, PageServices, PaletteItem
 from tui.screens.filter_field import FilterField
 from tui.screens.job.page import JobPage, import_screen
 from tui.settings.remembered import Bookmarks, HomeState, Memory
@@ -62,7 +62,7 @@ MAX_BOOKMARKS = 200
 
 
 class JobsPane(Vertical):
-    """Holds the list and the preview; posts ``Resized``, also if a line above the list appears."""
+    """Holds the list of jobs and the preview; posts ``Resized`` when its size changes."""
 
     class Resized(Message):
         pass
@@ -72,7 +72,7 @@ class JobsPane(Vertical):
 
 
 class HomeScreen(AppScreen):
-    """All jobs of the remote; ``feed_with`` creates the feed that polls them."""
+    """All jobs of the remote; ``make_feed`` creates the feed that polls them."""
 
     CSS_PATH = "home.tcss"
     AUTO_FOCUS = "#jobs"
@@ -90,8 +90,8 @@ class HomeScreen(AppScreen):
     bookmarks: var[tuple[str, ...]] = var((), init=False)
     """Ids of the bookmarked jobs, the newest last; saved to disk."""
 
-    def __init__(self, feed_with: MakeFeed, remote_label: str, memory: Memory | None = None) -> None:
-        super().__init__(feed_with)
+    def __init__(self, make_feed: FeedFactory, remote_label: str, memory: Memory | None = None) -> None:
+        super().__init__(make_feed)
         self._memory = memory if memory is not None else Memory()
         self._remote_label = remote_label
         self._query = Query()
@@ -188,19 +188,19 @@ class HomeScreen(AppScreen):
         if snapshot is None:
             return
         for project in snapshot.projects:
-            about = f"{counted(project.jobs, 'job')}, {project.running} running"
+            description = f"{counted(project.jobs, 'job')}, {project.running} running"
             if project.team:
-                about = f"{project.team} · {about}"
+                description = f"{project.team} · {description}"
             choose = partial(self.post_message, messages.OpenProjectRequested(project.id))
-            yield PaletteItem("project", project.name, about, choose, project.id)
+            yield PaletteItem("project", project.name, description, choose, project.id)
         positions = {row.id: index for index, row in enumerate(self._jobs.rows)}
         for row in sorted(snapshot.jobs, key=lambda row: positions.get(row.id, len(positions))):
             state = row.note if row.alarmed else row.status.word
-            about = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
+            description = f"{state} · {row.gpu} · {row.project} · {row.age} · {sanitize(row.id)}"
             yield PaletteItem(
                 "job",
                 row.name,
-                about,
+                description,
                 partial(self.post_message, OpenPage(JobPage(row.job))),
                 row.id,
             )
@@ -208,7 +208,7 @@ class HomeScreen(AppScreen):
     def watch_snoozed(self) -> None:
         self._show_jobs()
 
-    watch_marked_ids = watch_stopping = watch_snoozed
+    watch_marked_ids = watch_planned_stops = watch_snoozed
 
     def watch_connection(self, previous: Connection, connection: Connection) -> None:
         """Update the placeholder: while no jobs are shown, it explains the connection problem."""
@@ -255,8 +255,8 @@ class HomeScreen(AppScreen):
             if self.bookmarks:
                 bookmarked_ids = frozenset(self.bookmarks)
                 jobs = [replace(row, bookmarked=True) if row.id in bookmarked_ids else row for row in jobs]
-            if self.stopping:
-                jobs = [replace(row, stopping=self.stopping.get(row.id, "")) for row in jobs]
+            if self.planned_stops:
+                jobs = [replace(row, stopping=self.planned_stops.get(row.id, "")) for row in jobs]
             matching_rows = filtered(jobs, project_id=project_id, query=self._query)
             is_default_order = self.sort == DEFAULT_SORT
             # the rows of a snapshot are already in the default order
@@ -282,7 +282,7 @@ class HomeScreen(AppScreen):
             self._remote_label,
             self.snapshot,
             self._jobs.rows,
-            marked=len(self.marked_ids),
+            marked_count=len(self.marked_ids),
             compare_key=self.key_for("home.compare"),
             filter_key=self.key_prefix("home.filter"),
             query=sanitize(self.query_text.strip()),
@@ -308,19 +308,19 @@ class HomeScreen(AppScreen):
 
     def _show_preview(self) -> None:
         """Show the preview if the screen is tall, or if the list leaves room for it."""
-        row, pane = self._jobs.cursor_row, self._preview
-        if pane is None:
+        row, preview = self._jobs.cursor_row, self._preview
+        if preview is None:
             return
         widgets_above = [widget for widget in self.query("#filter, #problem") if widget.display]
-        height = self.query_one("#jobs-pane").size.height - sum(
+        available_lines = self.query_one("#jobs-pane").size.height - sum(
             widget.size.height for widget in widgets_above
         )
-        free_lines = height - self._jobs.virtual_size.height
-        lines = max(free_lines, 9 if self.size.height >= 30 else 0)
-        pane.display = row is not None and lines >= 4
-        if row is not None and pane.display and self.snapshot is not None:
-            pane.styles.height = lines
-            pane.show(row, self.snapshot.at, self._keys_for(row))
+        free_lines = available_lines - self._jobs.virtual_size.height
+        preview_lines = max(free_lines, 9 if self.size.height >= 30 else 0)
+        preview.display = row is not None and preview_lines >= 4
+        if row is not None and preview.display and self.snapshot is not None:
+            preview.styles.height = preview_lines
+            preview.show(row, self.snapshot.at, self._keys_for(row))
 
     def _keys_for(self, row: JobRow) -> list[Span]:
         """Return the keys that fit the state of a job, each with its label."""
@@ -337,7 +337,7 @@ class HomeScreen(AppScreen):
         self.call_after_refresh(self._show_preview)
 
     def _show_placeholder(self) -> None:
-        """Distinguish loading, unreachable, no jobs, and no matching jobs."""
+        """Without rows, show why: loading, no connection, no jobs at all, or no jobs that match."""
         snapshot, has_rows = self.snapshot, bool(self._jobs.rows)
         connection = self.connection
         has_connection_problem = connection.link in (
@@ -360,10 +360,10 @@ class HomeScreen(AppScreen):
 
     def _no_match_text(self) -> str:
         query, project = sanitize(self.query_text.strip()), self._projects.cursor_row
-        jobs = f"No job matches “{query}”" if query else "No jobs"
+        no_jobs_text = f"No job matches “{query}”" if query else "No jobs"
         in_project = f" in {project.name}" if project is not None and project.id != ALL_PROJECTS else ""
         key_effect = "clears the filter" if query else "shows every project"
-        return f"{jobs}{in_project}.\n\n{self.key_for('screen.back')} {key_effect}.\n"
+        return f"{no_jobs_text}{in_project}.\n\n{self.key_for('screen.back')} {key_effect}.\n"
 
     # Navigation
 
@@ -520,7 +520,7 @@ class HomeScreen(AppScreen):
         rows_by_id = {row.id: row for row in self.snapshot.jobs} if self.snapshot is not None else {}
         lines = [status_line(rows_by_id[job_id]) for job_id in ids if job_id in rows_by_id]
         if lines or self.require_job():
-            self.post_message(messages.CopyRequested("\n".join(lines), "status", lines=True))
+            self.post_message(messages.CopyRequested("\n".join(lines), "status", keeps_line_breaks=True))
 
     # View
 

@@ -17,7 +17,7 @@ from tui.analysis.progress.holes import unread_steps
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.transfers import DownloadRequest
 from tui.screens import messages
-from tui.screens.base import OpenPage, key_on
+from tui.screens.base import OpenPage, key_for_widget
 from tui.screens.charts.builder import ChartData, run_charts
 from tui.screens.charts.view import ChartView
 from tui.tables.checkpoints import CHECKPOINT_COLUMNS, CheckpointRow
@@ -67,9 +67,9 @@ class CheckpointPane(Vertical):
         self._curve_chart: ChartData | None = None
         """The chart below the table, cached until the rows change: the cursor moves more often."""
         self._filled_at: datetime | None = None
-        """When the table was last filled; the clock is that of the snapshots."""
+        """Time of the snapshot with which the table was last filled; None if it was not filled yet."""
         self._facts_inputs: tuple[object, ...] = ()
-        """The data from which the facts were computed; only a change needs new facts."""
+        """The data from which the facts were computed; facts are computed again only if it changes."""
         self._initial_key: str | None = None
         """Key of the row on which the pane put the cursor; on another row, the user has moved the cursor."""
 
@@ -285,8 +285,8 @@ class CheckpointPane(Vertical):
         if len(compared) == 1 and checkpoint is not None and checkpoint != compared[0]:
             compared = (*compared, checkpoint)
         if len(compared) != 2:
-            mark_key = key_on(self, "checkpoints.mark_checkpoint")
-            compare_key = key_on(self, "checkpoints.compare_checkpoints")
+            mark_key = key_for_widget(self, "checkpoints.mark_checkpoint")
+            compare_key = key_for_widget(self, "checkpoints.compare_checkpoints")
             self.notify(f"Mark two checkpoints with {mark_key}, then press {compare_key} to compare.")
             return
         from tui.screens.differences import CompareCheckpointsPage
@@ -298,7 +298,9 @@ class CheckpointPane(Vertical):
         if (checkpoint := self._require_checkpoint()) is not None:
             snippet = resume_snippet(self._job.id, checkpoint.name)
             self.post_message(
-                messages.CopyRequested(snippet, "the LoadCheckpointConfig for config.py", lines=True)
+                messages.CopyRequested(
+                    snippet, "the LoadCheckpointConfig for config.py", keeps_line_breaks=True
+                )
             )
 
 

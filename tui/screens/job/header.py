@@ -41,14 +41,14 @@ from tui.text.units import age, count, duration, gpu_time, hardware, number, per
 from tui.widgets.status_line import SEPARATOR, StatusLine
 
 Fact = list[Span]
-"""Spans of one fact, which a status line keeps together."""
+"""The spans of one fact; a status line never breaks a line within a fact."""
 FindingForm = Literal["dated", "long", "short", "clause", "brief"]
 _FORMS: tuple[FindingForm, ...] = ("dated", "long", "short", "clause", "brief")
 """How a finding is worded, from the longest form to the shortest."""
 _FULL_TEXT_FORMS = frozenset({"dated", "long"})
 """The forms that show a finding's full text."""
 _CLAUSE_END = re.compile("[:,;] ")
-SAVED, EARLIER, FAULTY = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
+SAVED_SIGN, EARLIER_SIGN, FAULTY_SIGN = ("◆", "good"), ("◆", "muted"), ("✗", "bad")
 """Signs of the newest checkpoint, earlier checkpoints, and checkpoints saved after the loss diverged."""
 
 
@@ -62,7 +62,7 @@ class RunHeader(Vertical):
 
     snapshot: var[RunSnapshot | None] = var(None)
     snoozed: var[SnoozedFindings] = var(SnoozedFindings())
-    stopping: var[Mapping[str, str]] = var[Mapping[str, str]]({})
+    planned_stops: var[Mapping[str, str]] = var[Mapping[str, str]]({})
 
     def compose(self) -> ComposeResult:
         # always shown of identity: name, status, hardware; of health: the worst finding, the number of other
@@ -79,7 +79,7 @@ class RunHeader(Vertical):
         bar = [] if self.screen.has_class("-low") else progress_bar_fact(run, width)
         self.query_one("#bar").display = bool(bar)
         rows = {
-            "#identity": identity_facts(run, width, stopping=self.stopping.get(run.job.id, "")),
+            "#identity": identity_facts(run, width, planned_stop=self.planned_stops.get(run.job.id, "")),
             "#health": health_facts(run, width, self.snoozed),
             "#bar": [bar],
             "#progress": progress_facts(run) if bar else [*step_and_eta_facts(run), *progress_facts(run)],
@@ -87,7 +87,7 @@ class RunHeader(Vertical):
         for name, facts in rows.items():
             self.query_one(name, StatusLine).set_facts(facts)
 
-    watch_snapshot = watch_snoozed = watch_stopping = on_resize
+    watch_snapshot = watch_snoozed = watch_planned_stops = on_resize
 
     @on(events.Click, "#progress, #health")
     async def _open_why(self) -> None:
@@ -122,14 +122,14 @@ def progress_bar_fact(run: RunSnapshot, width: int) -> Fact:
     }
     newest_step = max(saved_by_step, default=0)
     for step, checkpoint in sorted(saved_by_step.items(), key=itemgetter(0)):
-        sign = SAVED if step == newest_step else EARLIER
+        sign = SAVED_SIGN if step == newest_step else EARLIER_SIGN
         is_faulty = (run.faults or {}).get(saved_key(checkpoint)) is not None
-        bar[min(round(step / total_steps * cells), cells - 1)] = FAULTY if is_faulty else sign
+        bar[min(round(step / total_steps * cells), cells - 1)] = FAULTY_SIGN if is_faulty else sign
     spans_by_tone = groupby([*bar, *step_and_eta_spans], key=itemgetter(1))
     return [("".join(text for text, _ in spans), tone) for tone, spans in spans_by_tone]
 
 
-def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[Fact]:
+def identity_facts(run: RunSnapshot, width: int, *, planned_stop: str = "") -> list[Fact]:
     job, status = run.job, run.status
     elapsed = f" {duration(run.elapsed_s)}" if run.elapsed_s else ""
     facts: list[Fact] = [
@@ -137,8 +137,8 @@ def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[
         [(status.word.upper(), status.tone), (elapsed, "plain")],
         [(hardware(job), "plain")],
     ]
-    if stopping and not job.is_finished:
-        facts.insert(2, [(f"■ {stopping}", "caution")])
+    if planned_stop and not job.is_finished:
+        facts.insert(2, [(f"■ {planned_stop}", "caution")])
     cost_spans = _cost_fact(run)
     free_cells = width - sum(_fact_cells(fact) + 2 for fact in facts)
     facts.append(cost_spans if _fact_cells(cost_spans) <= free_cells else cost_spans[-1:])
@@ -149,14 +149,14 @@ def identity_facts(run: RunSnapshot, width: int, *, stopping: str = "") -> list[
 
 
 def step_and_eta_facts(run: RunSnapshot) -> list[Fact]:
-    """Return the step, the total, and the ETA."""
+    """Return the facts about the current step, the total number of steps, and the ETA."""
     progress = run.progress
     if progress is None or progress.step is None:
         return []
     facts: list[Fact] = [[("step ", "muted"), (count(progress.step), "strong")]]
     if progress.total_steps:
-        total, done = count(progress.total_steps), percent(progress.fraction)
-        facts[0] += [(f"/{total} ", "muted"), (done, "strong")]
+        total_text, done_text = count(progress.total_steps), percent(progress.fraction)
+        facts[0] += [(f"/{total_text} ", "muted"), (done_text, "strong")]
     remaining_s = seconds_left(progress, run.server_now)
     if remaining_s is not None and remaining_s >= 1 and not run.job.is_finished:
         facts.append([("no ETA", "muted")] if is_stuck(run.findings) else _eta_fact(run, remaining_s))
@@ -166,13 +166,13 @@ def step_and_eta_facts(run: RunSnapshot) -> list[Fact]:
 def progress_facts(run: RunSnapshot) -> list[Fact]:
     """Return the newest values in the log; for a waiting run, the reason why it waits."""
     if run.job.current_status in WAITING_STATUSES:
-        _, words = waiting_text(run.job, run.node_count, run.queue, run.at)
+        _, reason_text = waiting_text(run.job, run.node_count, run.queue, run.at)
         hint = f" · {sanitize(run.job.error_message)}" if run.job.error_message else ""
-        return [[(f"{words}{hint}", "plain")]]
+        return [[(f"{reason_text}{hint}", "plain")]]
     progress = run.progress or ProgressSnapshot()
     facts: list[Fact] = []
-    if headlines := headline_metrics(progress.metrics):
-        newest_reward = progress.metrics[headlines[0]].values[-1]
+    if headline_names := headline_metrics(progress.metrics):
+        newest_reward = progress.metrics[headline_names[0]].values[-1]
         facts.append([("reward ", "muted"), (number(newest_reward), "strong")])
     if progress.loss is not None:
         trend = f" {loss_trend(progress)}".rstrip() if isfinite(progress.loss) else ""
@@ -212,21 +212,21 @@ def health_facts(
         return [[(sign, "bad"), (sanitize(run.job.error_message), "plain")], checkpoint]
     is_running = run.status.tone == "running"
     makes_steps = is_running and run.progress is not None and run.progress.step is not None
-    healthy = (
+    healthy_facts = (
         [_verdict_fact(run)]
         if makes_steps and all(finding.severity == "info" for finding in ordered_findings)
         else []
     )
     if not ordered_findings:
-        return [*healthy, checkpoint]
+        return [*healthy_facts, checkpoint]
     now = run.server_now
     loss_fact: Fact = [(f"≈${run.lost_usd:,.0f} lost", "strong")] if run.lost_usd >= 1 else []
     last_facts = [fact for fact in (loss_fact, checkpoint) if fact]
     free_cells = width - _line_cells(last_facts) + len(SEPARATOR)
-    quote_cells = width - _line_cells([*healthy, *last_facts])
+    quote_cells = width - _line_cells([*healthy_facts, *last_facts])
     facts: list[Fact] = []
     for form in _FORMS[not dated :]:
-        facts = healthy + [
+        facts = healthy_facts + [
             _snoozed_fact(finding, now, form)
             if finding in snoozed_findings
             else _finding_fact(finding, now, form, quote_cells)
@@ -236,7 +236,7 @@ def health_facts(
             return [*facts, *last_facts]
         if (
             form not in _FULL_TEXT_FORMS
-            and _line_cells(_with_rest_count(facts, len(healthy) + 1)) <= free_cells
+            and _line_cells(_with_rest_count(facts, len(healthy_facts) + 1)) <= free_cells
         ):
             break
     listed_count = next(
@@ -298,8 +298,8 @@ def _finding_fact(finding: HealthFinding, now: datetime, form: FindingForm, max_
 
 
 def _snoozed_fact(finding: HealthFinding, now: datetime, form: FindingForm) -> Fact:
-    words = _finding_fact(finding, now, form)[1:]
-    return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in words)]
+    finding_spans = _finding_fact(finding, now, form)[1:]
+    return [("z snoozed: ", "muted"), *((text, "muted") for text, _ in finding_spans)]
 
 
 def _fact_cells(fact: Fact) -> int:
@@ -326,16 +326,16 @@ def _cost_fact(run: RunSnapshot) -> Fact:
 
 
 def _checkpoint_fact(run: RunSnapshot, width: int) -> Fact:
-    last = last_checkpoint(run)
-    if last is not None:
-        remark = f" ({last.remark})" if last.where == "log" else ""
+    newest = last_checkpoint(run)
+    if newest is not None:
+        remark = f" ({newest.remark})" if newest.where == "log" else ""
         max_cells = width // 4 if run.findings else width // 2
-        name = name_within(sanitize(last.name), max(20, max_cells))
-        fault = (run.faults or {}).get((last.name, last.at))
+        name = name_within(sanitize(newest.name), max(20, max_cells))
+        fault = (run.faults or {}).get((newest.name, newest.at))
         fault_spans: Fact = [(f" {fault.mark}", "bad")] if fault is not None else []
-        sign = SAVED if fault is None else FAULTY  # the same sign as on the progress bar
+        sign = SAVED_SIGN if fault is None else FAULTY_SIGN  # the same sign as on the progress bar
         signs = [] if run.findings and fault is None else [sign, (" ", "plain")]  # findings need the space
-        age_text = f"{age((run.at - last.at).total_seconds())} ago" if last.at else ""
+        age_text = f"{age((run.at - newest.at).total_seconds())} ago" if newest.at else ""
         return [*signs, (name, "plain"), (f" {age_text}{remark}", "muted"), *fault_spans]
     if run.checkpoints is None:
         return []

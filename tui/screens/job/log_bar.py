@@ -51,7 +51,7 @@ def pattern_text(pattern: LogPattern) -> str:
 
 
 class FirstErrorLine(StatusLine):
-    """Shows the first error, if any; a click, or the key that is shown, goes to the line of the error."""
+    """Shows the first error, if any; a click, or the key on the line, goes to the error in the log."""
 
     DEFAULT_CSS = """
     FirstErrorLine { display: none; max-height: 20vh; padding: 0 1; }
@@ -67,14 +67,14 @@ class FirstErrorLine(StatusLine):
 
     def show(self, store: LogStore, time_mode: str, key: str) -> None:
         """Show the first error of the store, if any, and the key that goes to it."""
-        error = store.first_error
-        entry = None if error is None else store.entry(error)
+        error_key = store.first_error
+        entry = None if error_key is None else store.entry(error_key)
         self.set_class(isinstance(entry, LogLine), "-known")
-        if error is None or not isinstance(entry, LogLine):
+        if error_key is None or not isinstance(entry, LogLine):
             self._error_and_message = None, None
             return
-        text = self._error_and_message[1] if self._error_and_message[0] == error else None
-        self._error_and_message = error, text or exception_of(store, error, entry)
+        text = self._error_and_message[1] if self._error_and_message[0] == error_key else None
+        self._error_and_message = error_key, text or exception_of(store, error_key, entry)
         _, newest_ns = store.span_ns or (0, entry.timestamp_ns)
         line = line_spans(entry, self._error_and_message[1] or entry.message, newest_ns, time_mode)
         self.set_facts([[("✗ first error ", "bad"), (f"{key} ", "key"), *line]])
@@ -105,11 +105,11 @@ def exception_of(store: LogStore, key: LineKey, heading: LogLine) -> str | None:
 def line_spans(line: LogLine, text: str, newest_ns: int, time_mode: str) -> list[Span]:
     """Format a line on a single row; include its date if it is not the date of the newest line."""
     zone = UTC if time_mode == "utc" else None
-    time = stamp_text(line.timestamp_ns, zone)
-    begin = len("2026-03-01 ") if time[:10] == stamp_text(newest_ns, zone)[:10] else len("2026-")
+    time_text = stamp_text(line.timestamp_ns, zone)
+    begin_index = len("2026-03-01 ") if time_text[:10] == stamp_text(newest_ns, zone)[:10] else len("2026-")
     node = f"{sanitize(line.replica)} " if line.replica else ""
     first_row = clip(sanitize(text.strip().split("\n", 1)[0]), 1000)
-    return [(f"{time[begin:19]} {node}", "plain"), (first_row, "strong")]
+    return [(f"{time_text[begin_index:19]} {node}", "plain"), (first_row, "strong")]
 
 
 TIME_LABELS = {"utc": "UTC", "relative": "ages", "elapsed": "since start", "off": "no times"}

@@ -52,25 +52,25 @@ class LogColumns(Horizontal):
     def __init__(self, options: LogOptions, now_s: Callable[[], float]) -> None:
         super().__init__()
         self._now_s = now_s
-        self.main = LogView(options=options, now_s=now_s, id="log-view")
+        self.main_view = LogView(options=options, now_s=now_s, id="log-view")
         self.options = options
         self.is_split = False
         self.nodes: tuple[str, ...] = ()
-        """The nodes shown side by side; empty if there is only one column."""
+        """Names of the nodes that are side by side; empty if there is only one column."""
         self.origin_ns: int | None = None
         """The start of elapsed time; None before it is known."""
 
     def compose(self) -> ComposeResult:
-        yield LogColumn(self.main)
+        yield LogColumn(self.main_view)
 
     @property
     def views(self) -> list[LogView]:
         return [column.view for column in self.query(LogColumn)]
 
     @property
-    def current(self) -> LogView:
+    def current_view(self) -> LogView:
         """The view with the focus, else the first view."""
-        return next((view for view in self.views if view.has_focus), self.main)
+        return next((view for view in self.views if view.has_focus), self.main_view)
 
     def max_columns(self) -> int:
         """Return how many columns fit side by side."""
@@ -104,12 +104,12 @@ class LogColumns(Horizontal):
         column_count = max(1, len(self.nodes))
         for column in columns[column_count:]:
             if column.view.has_focus:
-                self.screen.set_focus(self.main)
+                self.screen.set_focus(self.main_view)
             await column.remove()
         for index in range(len(columns), column_count):
-            view = LogView(store=self.main.store, options=self._column_options(index), now_s=self._now_s)
+            view = LogView(store=self.main_view.store, options=self._column_options(index), now_s=self._now_s)
             await self.mount(LogColumn(view))
-            view.viewport.follow = self.main.viewport.follow
+            view.viewport.follow = self.main_view.viewport.follow
             if self.origin_ns is not None:
                 view.set_origin(self.origin_ns)
         for index, column in enumerate(self.query(LogColumn)):
@@ -119,16 +119,16 @@ class LogColumns(Horizontal):
 
     @on(Moved)
     def _moved(self, message: Moved) -> None:
-        if message.view is self.current:
+        if message.view is self.current_view:
             self.align_columns()
 
     def align_columns(self) -> None:
         """Scroll all other columns to the time of the focused column."""
-        focused = self.current
+        focused = self.current_view
         for view in self.views:
             if view is not focused:
                 view.viewport.align_with(focused.viewport)
 
     def focus_next(self, step: int) -> None:
         views = self.views
-        self.screen.set_focus(views[(views.index(self.current) + step) % len(views)])
+        self.screen.set_focus(views[(views.index(self.current_view) + step) % len(views)])

@@ -42,7 +42,7 @@ class FieldSwitches:
     contains it literally."""
     case: bool | None = None
     invert: bool = False
-    everything: bool = False
+    whole_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ SWITCHES = {
     ),
     "case": Switch("^t", "case ", ("find", "filter"), {None: "smart", True: "Aa", False: "aa"}),
     "invert": Switch("^n", "invert ", ("filter",), ON_OFF),
-    "everything": Switch("^l", "whole log ", ("save",), ON_OFF),
+    "whole_log": Switch("^l", "whole log ", ("save",), ON_OFF),
 }
 
 
@@ -87,7 +87,7 @@ class LogField(Vertical):
         Binding("ctrl+r", "switch('regex')", show=False, id="log_field.regex"),
         Binding("ctrl+t", "switch('case')", show=False, id="log_field.case"),
         Binding("ctrl+n", "switch('invert')", show=False, id="log_field.invert"),
-        Binding("ctrl+l", "switch('everything')", show=False, id="log_field.everything"),
+        Binding("ctrl+l", "switch('whole_log')", show=False, id="log_field.whole_log"),
         Binding("up", "recall(1)", show=False, id="log_field.earlier"),
         Binding("down", "recall(-1)", show=False, id="log_field.later"),
         # Override the screen's tab keys, so that typing Tab does not switch tabs.
@@ -149,9 +149,9 @@ class LogField(Vertical):
         text: str = "",
         switches: FieldSwitches | None = None,
         *,
-        selected: bool = False,
+        is_selected: bool = False,
     ) -> None:
-        """Open the field; typing replaces ``text`` if it is ``selected``."""
+        """Open the field; typing replaces ``text`` if it is ``is_selected``."""
         self.purpose, self._history_index = purpose, 0
         prompt, placeholder = PROMPTS[purpose]
         self.query_one("#log-prompt", Static).update(prompt)
@@ -159,7 +159,7 @@ class LogField(Vertical):
         field.placeholder = placeholder
         with self.prevent(Input.Changed):
             self._set_text(text)
-        if selected:
+        if is_selected:
             field.action_select_all()
         self.problem = ""
         if switches is not None:

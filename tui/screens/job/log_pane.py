@@ -28,7 +28,7 @@ from tui.analysis.logs.levels import LogLevel
 from tui.analysis.logs.not_kept import NotKept
 from tui.analysis.logs.pattern import LogPattern
 from tui.feeds.run_log import LogPart
-from tui.screens.base import AppScreen, key_on
+from tui.screens.base import AppScreen, key_for_widget
 from tui.screens.job.log_bar import (
     FirstErrorLine,
     LogBar,
@@ -57,7 +57,7 @@ from tui.widgets.log_view.view import GapRetryRequested, LogView, StatusChanged
 from tui.widgets.opening import MountsWithChildren
 from tui.widgets.text_panel import WrappedText
 
-SWITCHES = ("wrap", "collapse_progress", "fold_tracebacks")
+REMEMBERED_OPTIONS = ("wrap", "collapse_progress", "fold_tracebacks")
 """The log options that are remembered, in addition to the time mode."""
 
 
@@ -75,7 +75,7 @@ def log_options(settings: Loaded, job_state: JobState) -> LogOptions:
         fold_tracebacks=options.fold_tracebacks,
         max_lines=options.max_lines_in_memory,
     )
-    remembered: dict[str, Any] = {name: getattr(job_state, name) for name in SWITCHES}
+    remembered: dict[str, Any] = {name: getattr(job_state, name) for name in REMEMBERED_OPTIONS}
     remembered["time"] = job_state.time if job_state.time in TIME_MODES else None
     return replace(
         defaults,
@@ -129,7 +129,7 @@ class LogPane(MountsWithChildren, Vertical):
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
         self.field = LogField(id="log-field")
-        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._proposed_path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
         self._options_before_field = options
@@ -152,7 +152,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     @property
     def view(self) -> LogView:
-        return self.columns.current
+        return self.columns.current_view
 
     def focus_view(self) -> None:
         self.screen.set_focus(self.view)
@@ -172,13 +172,16 @@ class LogPane(MountsWithChildren, Vertical):
         self.nodes = tuple(sorted({*self.nodes, *names}, key=natural_key))
 
     def add_part(self, part: LogPart) -> None:
-        """Append or prepend log entries to the store, or fill a gap with them; after a restart, clear it."""
+        """Append or prepend log entries to the store, or fill a gap with them.
+
+        If the log is read again from the start, clear the store instead.
+        """
         if self._delayed_parts is not None:
             self._delayed_parts.append(part)
             return
-        state, store = self._log_state, self.columns.main.store
+        state, store = self._log_state, self.columns.main_view.store
         if part.restarted:
-            self.columns.main.clear()
+            self.columns.main_view.clear()
             state = self._log_state = LogState(pattern=state.pattern)
         elif part.filled is not None:
             viewport = self.view.viewport
@@ -186,7 +189,7 @@ class LogPane(MountsWithChildren, Vertical):
                 # show the lines that the user requested
                 viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
             if not isinstance(part.filled, NotKept):
-                self._report_filled(part.entries)
+                self._report_filled_gap(part.entries)
         elif part.older:
             store.prepend(part.entries)
         else:
@@ -197,13 +200,13 @@ class LogPane(MountsWithChildren, Vertical):
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()
 
-    def _report_filled(self, entries: Sequence[LogEntry]) -> None:
-        gaps = sum(isinstance(entry, LogGap) for entry in entries)
-        lines = counted(len(entries) - gaps, "line")
-        if gaps:
-            self.notify(f"{lines} recovered; some are still missing.", severity="warning")
+    def _report_filled_gap(self, entries: Sequence[LogEntry]) -> None:
+        gap_count = sum(isinstance(entry, LogGap) for entry in entries)
+        lines_text = counted(len(entries) - gap_count, "line")
+        if gap_count:
+            self.notify(f"{lines_text} recovered; some are still missing.", severity="warning")
         else:
-            self.notify(f"Gap filled: {lines}.")
+            self.notify(f"Gap filled: {lines_text}.")
 
     @contextmanager
     def _delaying_parts(self) -> Iterator[None]:
@@ -276,7 +279,7 @@ class LogPane(MountsWithChildren, Vertical):
     # Nodes
 
     def show_node(self, node: str | None) -> None:
-        """Show only one node, or all nodes (None); side by side, the columns start with that node."""
+        """Show only the lines of this node, or of all nodes (None); side by side, begin with this node."""
         nodes = None if node is None else frozenset({node})
         self._choose_nodes(replace(self.options, nodes=nodes, hidden=self.options.hidden - {node}))
 
@@ -306,14 +309,17 @@ class LogPane(MountsWithChildren, Vertical):
         if not columns.is_split and len(self.nodes) < 2:
             self.notify("This log has only one node.")
         elif not columns.is_split and columns.max_columns() < 2:
-            self.notify(f"Side by side needs {2 * COLUMN_CELLS} columns; this log has {columns.size.width}.")
+            self.notify(
+                f"Side by side needs a width of {2 * COLUMN_CELLS} characters;"
+                f" this log has {columns.size.width}."
+            )
         else:
             columns.is_split = not columns.is_split
             self._start_rebuilding_columns()
 
     def action_focus_column(self, step: int) -> None:
         if not self.columns.is_split:
-            self.notify(f"Not side by side; {key_on(self, 'logs.split_log')} splits the log by node.")
+            self.notify(f"Not side by side; {key_for_widget(self, 'logs.split_log')} splits the log by node.")
         self.columns.focus_next(step)
 
     def on_resize(self) -> None:
@@ -331,7 +337,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def action_find_in_log(self) -> None:
         pattern = self._log_state.pattern
-        self.field.open("find", pattern.text if pattern else "", selected=True)
+        self.field.open("find", pattern.text if pattern else "", is_selected=True)
 
     def action_filter_log(self) -> None:
         self._options_before_field = self.options
@@ -342,7 +348,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     def action_save_log(self) -> None:
         self._replaceable = None
-        self.field.open("save", str(self._path), FieldSwitches())
+        self.field.open("save", str(self._proposed_path), FieldSwitches())
 
     def _close_field(self) -> None:
         self.field.close()
@@ -353,7 +359,7 @@ class LogPane(MountsWithChildren, Vertical):
         if message.purpose == "filter" and not self.field.problem:
             self._resolve_pattern(self._filter)
         elif message.purpose == "find" and not self.field.problem:
-            self._resolve_pattern(partial(self._find, moves=False))
+            self._resolve_pattern(partial(self._find, moves_cursor=False))
 
     def _filter(self, pattern: LogPattern | None) -> None:
         invert = pattern is not None and self.field.switches.invert
@@ -391,11 +397,11 @@ class LogPane(MountsWithChildren, Vertical):
 
     # Searching
 
-    def _find(self, pattern: LogPattern | None, *, moves: bool = True) -> None:
+    def _find(self, pattern: LogPattern | None, *, moves_cursor: bool = True) -> None:
         self._log_state.pattern, self._log_state.match = pattern, None
         self.is_searching = pattern is not None
         for view in self.columns.views:
-            view.find(pattern if view is self.view else None, goes_to_match=moves)
+            view.find(pattern if view is self.view else None, goes_to_match=moves_cursor)
         self.show_log_status()
 
     @on(MatchChanged)
@@ -421,7 +427,7 @@ class LogPane(MountsWithChildren, Vertical):
         if view_with_error is not None and self.view.has_focus:
             self.screen.set_focus(view_with_error)
         elif view_with_error is None and self.view.store.not_kept_at(first.time_ns) is None:
-            key = key_on(self, "screen.back")
+            key = key_for_widget(self, "screen.back")
             self.notify(f"The first error is filtered out; {key} shows more.")
 
     # Reading
@@ -488,15 +494,15 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"{noun} too long for the clipboard: save them to a file instead.")
         else:
             noun = "line" if len(entries) == 1 else counted(len(entries), "line")
-            self.post_message(CopyRequested(text, noun, lines=True))
+            self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     async def _save(self, typed: str) -> None:
-        """Save the lines shown, or all lines."""
+        """Save the lines that pass the filter, or all lines, to the typed path; show a problem in the field."""
         path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:
             with self._delaying_parts():
-                entries = self.view.model.entries(filtered=not self.field.switches.everything)
+                entries = self.view.model.entries(filtered=not self.field.switches.whole_log)
                 line_count = await save_entries(entries, path, timezone=self._timezone, replace=can_replace)
         except FileExistsError:
             self._replaceable = path
@@ -520,14 +526,14 @@ class LogPane(MountsWithChildren, Vertical):
             self.notify(f"No {program} found; set ${program.upper()}.", severity="warning")
             return
         if view.model.passing_count > 50_000:  # writing so many lines takes a moment
-            lines = counted(view.model.passing_count, "line")
-            self.notify(f"Preparing {lines} for {sanitize(command[0])}…")
+            lines_text = counted(view.model.passing_count, "line")
+            self.notify(f"Preparing {lines_text} for {sanitize(command[0])}…")
         try:
             with self._delaying_parts():
                 await show_in_program(
                     command,
                     view.model.entries(filtered=True),
-                    self._path.stem,
+                    self._proposed_path.stem,
                     start_entry=None if view.viewport.follow else view.model.cursor_entry,
                     timezone=self._timezone,
                     environ=os.environ,
@@ -545,7 +551,7 @@ class LogPane(MountsWithChildren, Vertical):
 
     @on(StatusChanged)
     def show_log_status(self) -> None:
-        store, placeholder = self.columns.main.store, self.query_one("#no-log", WrappedText)
+        store, placeholder = self.columns.main_view.store, self.query_one("#no-log", WrappedText)
         is_empty = placeholder.display = len(store) == 0
         self.columns.set_class(is_empty, "-empty")  # hiding the columns would lose the focus
         if is_empty:
@@ -553,7 +559,9 @@ class LogPane(MountsWithChildren, Vertical):
                 "The job ended without logging anything." if self._log_state.ended else "No log lines yet."
             )
             placeholder.update(empty_text if self._log_state.read_fraction == 1 else "Reading the log…")
-        self.query_one(FirstErrorLine).show(store, self.options.time, key_on(self, "logs.first_error"))
+        self.query_one(FirstErrorLine).show(
+            store, self.options.time, key_for_widget(self, "logs.first_error")
+        )
         self.query_one(LogBar).show(self.options, self.columns.nodes, self.view, self._log_state)
 
 

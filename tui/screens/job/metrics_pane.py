@@ -25,7 +25,7 @@ from tui.screens.charts.builder import (
     time_range,
     visible_part,
 )
-from tui.screens.charts.controls import WHOLE_RANGE, ChartControls
+from tui.screens.charts.controls import WHOLE_RANGE_TEXT, ChartControls
 from tui.screens.charts.grid import LAYOUTS, Layout
 from tui.screens.charts.time_row import TimeRowContent
 from tui.screens.charts.view import X_AXES, ChartView, next_length
@@ -153,8 +153,10 @@ class MetricsPane(ChartControls, Horizontal):
 
     def shown_samples(self) -> tuple[ChartData, ...]:
         """Return the visible samples of all charts on the screen, for export."""
-        below_nodes = (visible_part(self._chart_below_nodes),) if self._chart_below_nodes is not None else ()
-        return (*self.grid.visible_samples(), *below_nodes)
+        charts_below_nodes = (
+            (visible_part(self._chart_below_nodes),) if self._chart_below_nodes is not None else ()
+        )
+        return (*self.grid.visible_samples(), *charts_below_nodes)
 
     def _show_nodes(self) -> None:
         run = self.snapshot
@@ -260,7 +262,7 @@ class MetricsPane(ChartControls, Horizontal):
 
     @property
     def log_range(self) -> tuple[float | None, float | None]:
-        """The time range of the log (epoch seconds): that of the charts when zooming or panning last paused.
+        """Time range of the log (epoch seconds): the charts' range when zooming or panning last paused.
 
         If the range follows the newest lines, its start moves in steps of a 20th of its length.
         """
@@ -310,7 +312,9 @@ class MetricsPane(ChartControls, Horizontal):
         if full_range is not None:
             first_window = self.view.window.around(full_range[0], *full_range)
             if first_window == self.view.window:
-                self.notify(WHOLE_RANGE if first_window.span is None else "The start of the run is shown.")
+                self.notify(
+                    WHOLE_RANGE_TEXT if first_window.span is None else "The start of the run is shown."
+                )
             self.show_window(first_window, at_once=False)
 
     def action_newest_time(self) -> None:
@@ -390,10 +394,10 @@ class MetricsPane(ChartControls, Horizontal):
     def action_only_series(self) -> None:
         names = self._series_names()
         if self.view.selected in names:
-            others = frozenset(names) - {self.view.selected}
+            other_names = frozenset(names) - {self.view.selected}
             hidden = self.view.hidden - set(names)
-            is_alone = others <= self.view.hidden
-            self.view = replace(self.view, hidden=hidden if is_alone else hidden | others)
+            is_alone = other_names <= self.view.hidden
+            self.view = replace(self.view, hidden=hidden if is_alone else hidden | other_names)
 
     def action_all_series(self) -> None:
         self.view = replace(self.view, hidden=frozenset())

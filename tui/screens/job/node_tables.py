@@ -74,7 +74,7 @@ class NodesPane(Vertical):
 
 
 def matrix_rows(run: RunSnapshot, options: MatrixOptions) -> list[MatrixRow]:
-    """Return one row per node, or per GPU of the chosen node; memory is a fraction of the GPU's memory."""
+    """Return one row per node, or per GPU of the chosen node; values are fractions from 0 to 1."""
     memory = options.memory
     nodes = run.metrics.nodes if run.metrics else ()
     full_value = _gpu_memory_bytes(run) if memory else 1.0
@@ -135,13 +135,13 @@ def _node_row(node: NodeSnapshot, note: str, memory: bool, full_value: float) ->
 
 def _gpu_rows(node: NodeSnapshot, memory: bool, full_value: float) -> list[MatrixRow]:
     fractions = _fractions(node.gpu_memory_now if memory else node.gpu_utilization_now, full_value)
-    over_time = node.gpu_memory if memory else node.gpu_utilization
+    histories = node.gpu_memory if memory else node.gpu_utilization
     other_values = node.gpu_utilization_now if memory else node.gpu_memory_now
     format_value = percent if memory else bytes_iec
     return [
         MatrixRow(f"gpu {gpu}", "", (fraction,), fraction, history, (format_value(other_value),))
         for gpu, fraction, history, other_value in zip(
-            node.gpus, fractions, over_time, other_values, strict=True
+            node.gpus, fractions, histories, other_values, strict=True
         )
     ]
 
@@ -151,7 +151,7 @@ def _fractions(values: tuple[float | None, ...], full_value: float) -> tuple[flo
 
 
 def _gpu_memory_bytes(run: RunSnapshot) -> float:
-    """Return the memory of one GPU: that of the instance type, else the highest usage of any GPU now."""
+    """Return the memory of one GPU, from the instance type, else the highest usage of any GPU now."""
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     if limit_mib:
         return limit_mib * 1024.0**2

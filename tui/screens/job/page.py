@@ -26,7 +26,7 @@ class JobPage(Page):
         from tui.screens.job.screen import JobScreen
 
         configuration, recordings = services.settings.configuration, services.recordings
-        feed_with = partial(
+        make_feed = partial(
             RunFeed,
             services.session,
             settings=configuration.runs,
@@ -35,7 +35,7 @@ class JobPage(Page):
         )
         return JobScreen(
             self.job,
-            feed_with,
+            make_feed,
             log=log_options(services.settings, services.memory.state.job),
             memory=services.memory,
             recorded=recordings.run(self.job.id, configuration.runs) if recordings is not None else None,

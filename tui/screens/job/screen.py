@@ -31,14 +31,14 @@ from tui.analysis.transfers import DownloadRequest
 from tui.analysis.why.explain import explained_findings
 from tui.feeds.run import RunFeed
 from tui.screens import messages
-from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_on
-from tui.screens.charts.builder import METRIC, step_time_map
+from tui.screens.base import AppScreen, OpenPage, PaletteItem, key_for_widget
+from tui.screens.charts.builder import METRIC_ID_PREFIX, step_time_map
 from tui.screens.charts.time_row import TimeRow
 from tui.screens.job.checkpoint_pane import CheckpointPane
 from tui.screens.job.details import Details
 from tui.screens.job.header import RunHeader, status_markdown
 from tui.screens.job.log_bar import NodeChosen
-from tui.screens.job.log_pane import SWITCHES, LogPane
+from tui.screens.job.log_pane import REMEMBERED_OPTIONS, LogPane
 from tui.screens.job.metrics_pane import MetricsPane
 from tui.screens.job.time_bar import TimeBar
 from tui.settings.remembered import JobState, Memory
@@ -81,7 +81,7 @@ class TabStrip(Widget):
         is_narrow = sum(len(tab) + 5 for tab in JOB_TABS) > self.size.width
         strip = Text(" ", no_wrap=True, overflow="ellipsis", end="")
         for tab in JOB_TABS:
-            key = "" if is_narrow else f"{key_on(self, f'job.show_{tab}')} "
+            key = "" if is_narrow else f"{key_for_widget(self, f'job.show_{tab}')} "
             label = (tab.capitalize(), active if tab == self.active else "")
             tab_text = Text.assemble((key, key_style), label, "  " if is_narrow else "   ")
             tab_text.apply_meta({"tab": tab})
@@ -107,7 +107,7 @@ def first_tab(remembered: JobState, job: TrainingJob) -> str:
 
 
 class JobScreen(AppScreen):
-    """The job screen of a run, live or recorded; ``feed_with`` creates the feed that reads its data."""
+    """The job screen of a run, live or recorded; ``make_feed`` creates the feed that reads its data."""
 
     CSS_PATH = "job.tcss"
     SCOPES = (
@@ -134,7 +134,7 @@ class JobScreen(AppScreen):
     def __init__(
         self,
         job: TrainingJob,
-        feed_with: Callable[..., RunFeed],
+        make_feed: Callable[..., RunFeed],
         *,
         tab: str | None = None,
         log: LogOptions | None = None,
@@ -149,7 +149,7 @@ class JobScreen(AppScreen):
         # set before mounting, because a later change would restyle all widgets
         self.add_class(f"-tab-{self.tab}", update=False)
         self._recorded_run = recorded
-        self._feed_with = feed_with
+        self._feed_with = make_feed
         self.metrics = MetricsPane(
             self._request_samples,
             memory_in_matrix=self._memory.state.job.memory_in_matrix,
@@ -183,7 +183,7 @@ class JobScreen(AppScreen):
         )
 
     def compose(self) -> ComposeResult:
-        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.stopping)
+        yield RunHeader().data_bind(JobScreen.snapshot, JobScreen.snoozed, JobScreen.planned_stops)
         yield ConnectionNotice().data_bind(JobScreen.connection)
         yield TabStrip(id="tabs")
         yield TimeRow(id="time")
@@ -242,29 +242,29 @@ class JobScreen(AppScreen):
             size = bytes_iec(checkpoint.size_bytes) if checkpoint.size_bytes else ""
             job_text = f"of {sanitize(self.job.name or self.job.id)}"
             facts = (job_text, sanitize(checkpoint.checkpoint_type or ""), size)
-            about = " · ".join(fact for fact in facts if fact)
+            description = " · ".join(fact for fact in facts if fact)
             on_choose = partial(self.checkpoints.open_files, checkpoint)
-            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), about, on_choose)
+            yield PaletteItem("checkpoint", sanitize(checkpoint.checkpoint_id), description, on_choose)
 
     def _show_metric(self, name: str) -> None:
         self.tab = "metrics"
-        self.metrics.show_chart(METRIC + name)
+        self.metrics.show_chart(METRIC_ID_PREFIX + name)
 
     def _remember_layout(self) -> None:
         """Remember the layout if it has changed; called with every snapshot, about once a second."""
-        log = self.log_pane.options
+        log_options = self.log_pane.options
         layout = JobState(
             tab=self.tab,
             job_id=self.job.id,
             memory_in_matrix=self.metrics.matrix.memory,
-            time=log.time,
-            **{name: getattr(log, name) for name in SWITCHES},
+            time=log_options.time,
+            **{name: getattr(log_options, name) for name in REMEMBERED_OPTIONS},
         )
         if layout != self._remembered_layout:  # the memory may have the layout of another job screen
             self._remembered_layout = layout
             self._memory.put(job=layout)
 
-    @on(TimeBar.Sought)
+    @on(TimeBar.SeekRequested)
     def _read_recorded_time(self) -> None:
         """Read a recording at another time; until its data arrives, the screen shows the previous time."""
         if self._recorded_run is not None:
@@ -312,7 +312,7 @@ class JobScreen(AppScreen):
                 self.log_pane.focus_view()
 
     def _show_hints(self) -> None:
-        log, is_over = self.log_pane, self.is_over
+        log, has_job_ended = self.log_pane, self.has_job_ended
         has_checkpoints = self.snapshot is not None and bool(self.snapshot.checkpoints)
         self.hide_hints(
             why=not self._is_explainable,
@@ -321,10 +321,10 @@ class JobScreen(AppScreen):
             open_checkpoint=not has_checkpoints,
             download_checkpoint=not has_checkpoints,
             compare_checkpoints=not has_checkpoints,
-            stop_job=is_over,
-            recreate_job=not is_over,
-            resume=not is_over or not has_checkpoints,
-            toggle_follow=is_over,
+            stop_job=has_job_ended,
+            recreate_job=not has_job_ended,
+            resume=not has_job_ended or not has_checkpoints,
+            toggle_follow=has_job_ended,
             next_match=not log.is_searching,
             next_node=len(log.nodes) < 2 or self.tab in ("checkpoints", "details"),
         )
@@ -432,9 +432,9 @@ class JobScreen(AppScreen):
             (chart.spec.title, chart.unit, chart.spec.x_axis, chart.series) for chart in charts
         ]
         time_map = step_time_map(self.snapshot)
-        table = table_of_series("metrics", exported_charts, time_map.time, time_map.reached)
-        names = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
-        self.post_message(messages.ExportRequested("the charts shown", [table], names))
+        table = table_of_series("metrics", exported_charts, time_map.time, time_map.last_step_at)
+        name_parts = (self.job.name or self.job.id, *(chart.id.replace("/", "-") for chart in charts[:1]))
+        self.post_message(messages.ExportRequested("the charts shown", [table], name_parts))
 
     def action_deploy(self) -> None:
         from tui.screens.deploy.screen import DeployPage
@@ -500,7 +500,7 @@ class JobScreen(AppScreen):
     def action_copy_status(self) -> None:
         if self.snapshot is not None:
             text = status_markdown(self.snapshot)
-            self.post_message(messages.CopyRequested(text, "status", lines=True))
+            self.post_message(messages.CopyRequested(text, "status", keeps_line_breaks=True))
 
     def action_back(self) -> None:
         """Reset the filter, else cursor, marks or selected node; if none is set, go back to Why, or close."""
@@ -518,8 +518,8 @@ class JobScreen(AppScreen):
         elif self.node is not None:
             self.node = None
         else:
-            why, self._why_to_reopen = self._why_to_reopen, None
-            if why is not None and self._is_explainable:
-                self.action_why(why)
+            why_view, self._why_to_reopen = self._why_to_reopen, None
+            if why_view is not None and self._is_explainable:
+                self.action_why(why_view)
             else:
                 self.leave()

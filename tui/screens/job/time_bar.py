@@ -1,4 +1,4 @@
-"""The time bar of a recording: the length of the run, the time that is shown, and marks to jump to."""
+"""The time bar of a recording: the length of the run, the current time, and marks to jump to."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 SPEEDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 """Speeds of playing, relative to the recorded run."""
 READ_DELAY_S = 0.15
-"""Delay for reading after quick seeks, such as a drag: the first is read at once, the last after a pause."""
+"""Of several quick seeks, such as a drag, the first is read at once, and the last after this delay."""
 MARKS: dict[MomentKind, tuple[str, str]] = {
     "checkpoint": ("◆", "good"),
     "finding": ("▲", "warn"),
     "error": ("×", "bad"),
 }
-"""Sign and tone by kind of moment; if moments share a cell, the kind that is last in this table is shown."""
+"""Sign and tone by kind of moment; if moments share a cell, the kind that comes last here is drawn."""
 
 
 class TimeBar(Widget):
@@ -41,7 +41,7 @@ class TimeBar(Widget):
     ALLOW_SELECT = False
     DEFAULT_CSS = "TimeBar { height: 1; background: $surface; }"
 
-    class Sought(Message):
+    class SeekRequested(Message):
         """The user chose another time of the recording; the screen must read its data."""
 
     def __init__(self, run: RecordedRun, *, id: str | None = None) -> None:
@@ -49,9 +49,9 @@ class TimeBar(Widget):
         self._run = run
         self._moments: Sequence[Moment] = ()
         self._track = (0, 1)
-        """First cell of the track, and its width."""
+        """First cell and width of the track, the line that stands for the run."""
         self._shown_at = run.begin
-        self._dragging = False
+        self._is_dragging = False
         self._read_timer: Timer | None = None
         # the longest of these steps that fits at least 50 times into the run
         steps = (timedelta(seconds=seconds) for seconds in (3600, 600, 60))
@@ -73,7 +73,7 @@ class TimeBar(Widget):
 
     def _update_key_label(self) -> None:
         if isinstance(self.screen, AppScreen):
-            self.screen.labels = {"play": "pause"} if self._is_playing else {}
+            self.screen.temporary_labels = {"play": "pause"} if self._is_playing else {}
 
     async def _find_moments(self) -> None:
         async for moments in self._run.moments():
@@ -89,7 +89,7 @@ class TimeBar(Widget):
     def _show_and_read(self) -> None:
         self.refresh()
         if self._read_timer is None:
-            self.post_message(self.Sought())
+            self.post_message(self.SeekRequested())
         else:
             self._read_timer.stop()
         self._read_timer = self.set_timer(
@@ -99,7 +99,7 @@ class TimeBar(Widget):
     def _end_of_seeking(self, has_unread_seek: bool) -> None:
         self._read_timer = None
         if has_unread_seek:
-            self.post_message(self.Sought())
+            self.post_message(self.SeekRequested())
 
     def action_go_to_mark(self, step: int) -> None:
         at = self._run.at
@@ -136,21 +136,21 @@ class TimeBar(Widget):
     # The mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._dragging = True
+        self._is_dragging = True
         self.capture_mouse()
         self._seek_to_cell(event.x)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragging:
+        if self._is_dragging:
             self._seek_to_cell(event.x)
 
     def on_mouse_up(self) -> None:
-        self._dragging = False
+        self._is_dragging = False
         self.release_mouse()
 
     def _seek_to_cell(self, x: int) -> None:
-        start, cells = self._track
-        fraction = min(max((x - start) / max(1, cells - 1), 0.0), 1.0)
+        first_cell, cells = self._track
+        fraction = min(max((x - first_cell) / max(1, cells - 1), 0.0), 1.0)
         self._run.seek(self._run.begin + fraction * (self._run.end - self._run.begin))
         self._show_and_read()
 
@@ -165,17 +165,17 @@ class TimeBar(Widget):
         suffix = f" {duration(shown_s)} of {duration(length_s)} "
         current_moment = next((moment for moment in reversed(self._moments) if moment.at == run.at), None)
         cells = max(self.size.width - len(prefix) - len(suffix), 10)
-        note = Text()
+        moment_note = Text()
         if current_moment is not None:
             mark, tone = MARKS[current_moment.kind]
-            text = clip(sanitize(current_moment.text), min(40, cells // 3))
-            note = Text(f"· {mark} {text} ", styles[tone])
-            cells -= note.cell_len
+            moment_text = clip(sanitize(current_moment.text), min(40, cells // 3))
+            moment_note = Text(f"· {mark} {moment_text} ", styles[tone])
+            cells -= moment_note.cell_len
         self._track = (len(prefix), cells)
         line = Text(prefix, no_wrap=True, end="")
         for sign, style in self._track_cells(cells, shown_s, length_s):
             line.append(sign, styles[style])
-        return line.append(suffix).append_text(note)
+        return line.append(suffix).append_text(moment_note)
 
     def _track_cells(self, cells: int, shown_s: float, length_s: float) -> list[tuple[str, str]]:
         """Return the sign and tone of each cell of the track."""
