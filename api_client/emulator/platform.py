@@ -36,7 +36,7 @@ UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 Backend = LocalBackend | FleetBackend
 """A source of jobs. Reads are plain calls, safe from any thread; actions run on the event loop.
 
-Every method that takes a ``job_id`` may assume that ``owns(job_id)`` is true: unknown ids never reach it.
+Methods with a ``job_id`` may assume that ``owns(job_id)`` is true: ``Platform`` rejects unknown ids.
 """
 
 

@@ -45,7 +45,7 @@ READING_LOG = "the log is still being read"
 EMPTY_FORM = DeployForm(Facts(datetime.min.replace(tzinfo=UTC)))
 """The form before the server's data has arrived."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
-"""``tried`` follows a dry run, ``following`` a deployment."""
+"""The stage of the deploy form: ``tried`` after a dry run, ``following`` after a deployment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class FleetFeed:
         self._previewed_ended: list[TrainingJob] = []
         self._fold = FleetFold()
         self._folded_previews: Mapping[str, JobPreview] = {}
-        """The previews, by job ID, from which the fold made its rows of ended jobs."""
+        """The previews by job ID that the fold's current rows of ended jobs show."""
         self._is_manual_refresh = False
         self._is_listed = asyncio.Event()
         self._pause = Pause(session.clock)

@@ -168,7 +168,10 @@ async def _team_id(client: TrainingClient, project_id: str) -> str | None:
 
 
 async def _if_available(request: Callable[[], Awaitable[T]]) -> T | None:
-    """Return the response; None if the server lacks or refuses the route. Raises if the key is invalid."""
+    """Return the response; None if the server lacks or refuses the route.
+
+    Raises RequestError if the key is invalid or the server does not respond.
+    """
     try:
         return await request()
     except (ErrorAnswer, InvalidAnswer) as error:

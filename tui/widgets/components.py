@@ -15,9 +15,9 @@ else:
 class CachedComponentStyles(Widget):
     """Mixin for widgets whose component styles depend only on the theme and the focus.
 
-    Textual computes the style of each component class of each widget whenever a CSS class of an ancestor
-    changes. Without that, showing a tab with fifteen charts takes 40 ms of CPU instead of 145, and creates
-    12,000 objects of garbage instead of 40,000.
+    Textual itself computes the style of each component class of each widget whenever a CSS class of an
+    ancestor changes. The cache reduces the cost of showing a tab with fifteen charts from 145 to 40 ms of
+    CPU, and from 40,000 to 12,000 objects of garbage.
     """
 
     _rules: object = None

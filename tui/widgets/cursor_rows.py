@@ -72,7 +72,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _row_clicked(self, *, was_at_cursor: bool) -> None:
-        """Handle a click on a row, after the cursor moved there; ``was_at_cursor`` if it was there before."""
+        """Handle a click on a row after moving the cursor to it; ``was_at_cursor``: it was there already."""
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:

@@ -30,7 +30,7 @@ from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.tones import HEAT, HEAT_LEVELS
 
 Fractions = tuple[float | None, ...]
-"""Such as the utilization of each GPU of a node, 0 to 1; None if unknown."""
+"""A fraction from 0 to 1 for each GPU of a node, such as its utilization; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Frame:
 
     Attributes:
         over_time: True to show the history of each node instead of its GPUs.
-        start: Begin of the histories, epoch seconds.
+        start: Start of the histories, epoch seconds.
         end: End of the histories, epoch seconds.
         full: Value in a history that counts as 1.
         live: False for an ended run: all cells have the color of a busy GPU, as nothing needs attention.
@@ -91,14 +91,14 @@ _UNKNOWN = "·"
 
 
 def _level(fraction: float | None, levels: int) -> int:
-    """Divide 0 … 1 into ``levels`` equal ranges; return the index of that of a fraction, -1 if unknown."""
+    """Return the level of a fraction (0 to 1), from 0 to ``levels`` - 1; -1 if the fraction is unknown."""
     if fraction is None or isnan(fraction):
         return -1
     return min(levels - 1, int(max(fraction, 0.0) * levels))
 
 
 def heat_style(fraction: float | None) -> str:
-    """Return the name of the style of a fraction: a heat color, or that of an unknown value."""
+    """Return the name of the style of a fraction: a heat color, or "unknown"."""
     level = _level(fraction, HEAT_LEVELS)
     return "unknown" if level < 0 else f"heat-{level}"
 

@@ -107,8 +107,8 @@ class RowTable(CursorRows, Generic[Row]):
         """Create an empty table.
 
         ``key`` returns the unique key of a row. ``opens`` enables opening a row by enter. ``sized`` sizes
-        columns by their content. Columns that the table ``like`` has, too, get the same widths as there,
-        unless a column would have to be dropped or cut for it.
+        columns by their content. Columns that the table ``like`` also has get the same widths as in that
+        table, unless a column would have to be dropped or cut for this.
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
@@ -123,7 +123,7 @@ class RowTable(CursorRows, Generic[Row]):
         """Returns the headings above groups of rows; each heading takes a line."""
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
-        """True to keep the cursor on the first row, even if that changes, until the user moves it."""
+        """True to keep the cursor on whichever row is first, until the user moves the cursor."""
         self._cursor_target: str | None = None
         """Key of the row that the user moved the cursor to; the cursor returns if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()

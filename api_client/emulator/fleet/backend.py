@@ -420,7 +420,7 @@ class FleetBackend:
         self._plans = {plan.name: plan for plan in script.plans}
         self._projects = {project.id: project for project in script.projects}
         self._final_states: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
-        """By job id: its stored part, its final state, and since when (script time) that is final."""
+        """By job id: the stored record, the final state, and the script time (ns) when it was cached."""
         self._jobs = Records(database, "fleet_jobs", SimJobRecord)
         jobs = {demo_id("job", plan.name): (mix(number), plan) for number, plan in enumerate(script.plans)}
         self._jobs.put_all(

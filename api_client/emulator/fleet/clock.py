@@ -21,7 +21,7 @@ PER_MILLE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SimClock:
-    """From ``wall_ns`` (= ``script_ns``) on, script time runs ``speed`` times as fast as the wall clock.
+    """A clock whose script time is ``script_ns`` at ``wall_ns``, and then runs at ``speed`` × wall time.
 
     ``epoch_ns`` is the script time at which the world began.
     """

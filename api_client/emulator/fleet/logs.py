@@ -44,7 +44,7 @@ def step_lines(
 ) -> LineSource:
     """Build a source with a line of node-0 ``delay_ns`` after every ``every``-th step.
 
-    ``text_of(step)`` returns its text.
+    ``text_of(step)`` returns the text of the line.
     """
     return LineSource(
         "node-0",
@@ -205,7 +205,7 @@ class Lines:
 
     ``TEMPLATE_VALUES`` has the values that templates may use.
 
-    Calling it returns the line sources for a run.
+    A call with a run returns the line sources for the run.
     """
 
     when: Literal["deploying", "ready", "warming up", "starting", "step", "save", "noise", "ending"]
@@ -323,7 +323,9 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
 
 
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:
-    """Change the log of a run: it restarts every ``attempt_s`` seconds from its last checkpoint.
+    """Return the log of a run that restarts every ``attempt_s`` seconds from its last checkpoint.
+
+    ``log`` returns the log of the run without restarts.
 
     Each attempt fails ``break_s`` before the next attempt starts.
     """

@@ -117,7 +117,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. It entered status ``since`` (or ended, if that is "ENDED") ``ago_s`` before the epoch.
+    """A simulated job that entered status ``since`` ("ENDED": ended) ``ago_s`` before the world's epoch.
 
     The stage ``wait`` comes before the deployment; if its status is CREATED, it replaces that stage. A job
     without an ``end`` (``False`` in TOML) runs forever.
@@ -138,7 +138,7 @@ class JobPlan:
 
     @property
     def submitted_ns(self) -> int:
-        """When it was submitted, in nanoseconds after the world's epoch."""
+        """When the job was submitted, in nanoseconds after the world's epoch (before it if negative)."""
         phases = self.phases(0, again=False)
         since_ns = phase_start_ns(phases, self.since)
         return -int(self.ago_s * NS_PER_S) - (phases[-1].at_ns if since_ns is None else since_ns)

@@ -141,7 +141,7 @@ class LocalBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Return the mean of each step; by default, for the whole run, up to its end or to now."""
+        """Return means over intervals of ``step_s``; by default, of the whole run, up to its end or now."""
         job, now_s, store = (
             self.job(job_id),
             self._services.clock.now().timestamp(),

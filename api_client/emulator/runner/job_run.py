@@ -78,7 +78,7 @@ class RunServices:
 class JobRun(Thread):
     """Runs a job once.
 
-    ``on_status`` is called with each status that the job enters; with the final status after the last log
+    ``on_status`` is called with each status that the job enters. The final status comes after the last log
     line.
     """
 
@@ -247,7 +247,7 @@ class JobRun(Thread):
         return [shell, str(folders.script)], environments
 
     def _unpack(self, folder: Path) -> None:
-        """Unpack the uploaded archives with one unpacker, so that none writes through another's symlink."""
+        """Unpack the archives with a single unpacker, so that no archive writes through another's symlink."""
         name = ""
         try:
             with Unpacker(folder) as unpacker:

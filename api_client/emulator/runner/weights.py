@@ -49,7 +49,7 @@ class FetchRequest:
     mirror: str
     destination: str
     endpoint: str = ""
-    """URL of an S3-compatible object store; empty for the cloud's own."""
+    """URL of an S3-compatible object store; empty for the cloud provider's own store."""
 
 
 class FetchFailed(Exception):
@@ -62,7 +62,7 @@ def matches_patterns(name: str, allow: Iterable[str] | None, ignore: Iterable[st
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match as the platform does: ``*`` within a folder, ``**`` across folders, ``folder/`` all its files."""
+    """Match like the platform: ``*`` within a folder, ``**`` across folders, ``dir/`` all files in ``dir``."""
     path_segments = name.split("/")
     for pattern in patterns:
         positions = {0}  # numbers of path segments that the pattern so far can match

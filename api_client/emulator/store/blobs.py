@@ -145,7 +145,7 @@ class Signer:
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
     def is_valid_signature(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
-        """Return True if this emulator signed this purpose, path and expiry, even if that has passed."""
+        """Return True if this emulator signed this purpose, path and expiry time, even if it has expired."""
         if not (expires.isascii() and expires.isdigit() and len(expires) <= 18):
             return False
         expected = self._sign(purpose, subject, int(expires))

@@ -221,9 +221,9 @@ CREATE TABLE IF NOT EXISTS local_samples (
     ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
         """Return the nodes' series by rank, and the cache's series if it was ever measured.
 
-        Each value is the mean of a step of ``step_s`` seconds, for steps that begin in ``start_s <= step <
-        end_s``. Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in
-        every time range.
+        Each value is the mean over an interval of ``step_s`` seconds, for intervals that begin from
+        ``start_s`` on and before ``end_s``. Intervals are aligned to the epoch, so that an interval has the
+        same timestamp (its beginning) in every time range.
         """
         step_ms = max(1, step_s) * MS_PER_S
         start_ms = math.ceil(start_s * MS_PER_S / step_ms) * step_ms

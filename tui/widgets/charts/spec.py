@@ -60,10 +60,10 @@ def value_at(series: Series, x: float) -> float | None:
 
 
 Role = str | int
-"""What a run of characters belongs to, from which its style follows.
+"""The part of a chart that a run of characters belongs to; it determines the style of the run.
 
-It is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the role
-``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see ``raster.AREA``.
+A role is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the
+role ``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see ``raster.AREA``.
 """
 
 Run = tuple[str, Role]

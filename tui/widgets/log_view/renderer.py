@@ -188,8 +188,8 @@ _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "D
 class RenderSettings:
     """Settings for drawing rows.
 
-    ``width`` is that of the view without its scroll bar; ``pan`` is the number of cells that are cut off at
-    the left of the text; matches of ``pattern`` are highlighted.
+    ``width`` is the width of the view without its scroll bar; ``pan`` is the number of cells that are cut off
+    at the left of the text; matches of ``pattern`` are highlighted.
     """
 
     width: int = 1

@@ -323,9 +323,9 @@ class Viewport:
             self._keep_cursor_visible()
 
     def panned(self, pan: int, steps: int) -> int:
-        """Return the number of cells to cut off at the left after ``steps`` from ``pan``; negative is left.
+        """Return the new ``pan`` (cells cut off at the left) after ``steps`` to the right (negative: left).
 
-        A step is a quarter of the width of the text. The longest visible line limits how far to the right.
+        A step is a quarter of the width of the text. The longest visible line limits panning to the right.
         """
         model, renderer = self._model, self._renderer
         step_cells = max(1, renderer.text_cells // 4)
