@@ -62,7 +62,7 @@ def matches_patterns(name: str, allow: Iterable[str] | None, ignore: Iterable[st
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match like the platform: ``*`` within a folder, ``**`` across folders, ``dir/`` all files in ``dir``."""
+    """Match as the platform: ``*`` within a folder, ``**`` across folders, ``dir/`` all files in it."""
     path_segments = name.split("/")
     for pattern in patterns:
         positions = {0}  # numbers of path segments that the pattern so far can match

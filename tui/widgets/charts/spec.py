@@ -63,7 +63,8 @@ Role = str | int
 """The part of a chart that a run of characters belongs to; it determines the style of the run.
 
 A role is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the
-role ``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see ``raster.AREA``.
+role ``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see
+``raster.AREA``.
 """
 
 Run = tuple[str, Role]

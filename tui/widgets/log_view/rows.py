@@ -138,7 +138,7 @@ class BlockRows:
         return self.block.key(self.block.serials.index(serial))
 
     def position_of(self, index: int) -> int:
-        """Return the position in ``rows`` of a line; without a row, that of its fold, else of the next row."""
+        """Return the position in ``rows`` of a line; without a row, of its fold, else of the next row."""
         position = bisect_left(self.rows, index)
         has_row = position < len(self.rows) and self.rows[position] == index
         if self.folds and index < len(self.block) and not has_row:
