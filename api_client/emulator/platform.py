@@ -25,7 +25,7 @@ from api_client.models import (
 )
 
 SPOT = "spot"
-HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
+OCCUPYING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
 
 
@@ -185,7 +185,7 @@ class Platform:
             raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
-        if job.current_status not in HOLDING_STATUSES:
+        if job.current_status not in OCCUPYING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
         return await self.local.preempt(job_id)
 

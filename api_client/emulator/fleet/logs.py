@@ -275,9 +275,9 @@ class Lines:
             outcome_matches = self.outcome in (None, run.outcome)
             return (run.end_ns, 1.0) if run.end_ns is not None and outcome_matches else None
         if self.when == "deploying":
-            return run.deploy_ns, 0.25 if run.run_start_ns is None else run.ready_s
+            return run.deploy_ns, 0.25 if run.run_start_ns is None else run.deployment_s
         if self.when == "ready":
-            return None if run.run_start_ns is None else (run.deploy_ns, run.ready_s)
+            return None if run.run_start_ns is None else (run.deploy_ns, run.deployment_s)
         return run.start_ns, run.curves.warmup_s if self.when == "warming up" else 1.0
 
     def _single_lines(self, run: SimRun, node: int, start_ns: int, unit_s: float) -> LineSource:

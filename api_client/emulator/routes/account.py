@@ -14,7 +14,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
-from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
+from api_client.emulator.platform import OCCUPYING_STATUSES, SPOT, Platform
 from api_client.emulator.responses import invalid, not_found
 from api_client.emulator.routes.calls import DATETIME_ADAPTER, TEXT_ADAPTER, Call, api_route, starlette_routes
 from api_client.emulator.store.stores import TeamGpuLimit
@@ -57,7 +57,7 @@ async def _upsert_secret(call: Call) -> Any:
 
 
 def _delete_secret(call: Call) -> Any:
-    name = call.path["name"]
+    name = call.path_parameters["name"]
     if not call.platform.stores.secrets.delete(call.team, name):
         raise not_found("Secret", name)
     return {"name": name}
@@ -87,13 +87,13 @@ async def _set_limit(call: Call) -> Any:
 
 
 async def _preempt(call: Call) -> Any:
-    return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
+    return {"training_job": await call.platform.preempt_job(call.path_parameters["job_id"])}
 
 
 def training_capacity(platform: Platform) -> TrainingCapacity:
     used: Counter[tuple[str, str, bool]] = Counter()
     for job in platform.jobs():
-        if job.current_status in HOLDING_STATUSES:
+        if job.current_status in OCCUPYING_STATUSES:
             team_id = platform.stores.team_of(job.project_id)
             is_spot = (job.availability_model or "").lower() == SPOT
             used[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
@@ -159,7 +159,7 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
             "training_job_name": other.name,
             "instance_type_name": other.instance_type.name,
         }
-        if past_events and past_events[-1].status in HOLDING_STATUSES:
+        if past_events and past_events[-1].status in OCCUPYING_STATUSES:
             fields |= {"status_at_submit": past_events[-1].status, "status_set_at": past_events[-1].created}
             fields |= {"total_gpus": other.total_gpus, "workload_plane_name": "emulator"}
             active.append(ActiveJobAtSubmit(**fields))
@@ -278,7 +278,7 @@ ROUTES = [
             routes.LOG_OUT: lambda _: {},  # nothing to do: the emulator has no login
             routes.CAPACITY: lambda call: training_capacity(call.platform),
             routes.UPDATE_CAPACITY: _set_limit,
-            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
+            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path_parameters["job_id"]),
         }
     ),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),

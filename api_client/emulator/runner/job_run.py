@@ -94,7 +94,7 @@ class JobRun(Thread):
         self._job_log = JobLog(services.stores.logs, services.clock, job.id)
         self._processes: list[SupervisedProcess] = []
         self._requested_end: Outcome | None = None
-        self._sampling_ends = Event()
+        self._stop_sampling = Event()
 
     def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
@@ -116,7 +116,7 @@ class JobRun(Thread):
         except Exception as error:  # an error of the emulator must not leave the job RUNNING forever
             _logger.exception("job %s was lost to a fault of the emulator", self._job.id)
             outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
-        self._sampling_ends.set()
+        self._stop_sampling.set()
         for process in self._processes:
             process.close()
         kill_orphans(self._folders.root)
@@ -153,7 +153,7 @@ class JobRun(Thread):
         metrics, clock = self._services.stores.metrics, self._services.clock
         Thread(
             target=sample_until,
-            args=(self._sampling_ends, sampled_nodes, metrics, clock, self._services.gpus),
+            args=(self._stop_sampling, sampled_nodes, metrics, clock, self._services.gpus),
             daemon=True,
         ).start()
         return self._store_output()
@@ -226,7 +226,7 @@ class JobRun(Thread):
                 rank,
                 node_mounts,
                 inherited=self._services.environ,
-                secret=self._secret_value,
+                secret_by_name=self._secret_value,
                 visible_gpus=",".join(self._gpu_names(rank)) or None,
             )
             for rank, node_mounts in enumerate(mounts)
@@ -276,16 +276,16 @@ class JobRun(Thread):
 
     def _store_output(self) -> Outcome:
         """Store the output of all nodes as log lines; return the outcome once all nodes have ended."""
-        outcome, stop_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
+        outcome, stop_others_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
         for rank, lines, code in output_of(self._processes):
             self._job_log.write(rank, lines)
             if code and outcome.exit_code == 0:
                 outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                stop_s = time.monotonic() + 2.0  # time for the other nodes to log their errors
+                stop_others_s = time.monotonic() + 2.0  # time for the other nodes to log their errors
                 if self._requested_end is None:
                     self._log(f"[emulator] ERROR {outcome.message}", rank)
-            if time.monotonic() > stop_s:
-                stop_s = inf
+            if time.monotonic() > stop_others_s:
+                stop_others_s = inf
                 for process in self._processes:
                     process.end()
         return outcome

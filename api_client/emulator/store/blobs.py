@@ -124,7 +124,7 @@ class Signer:
     secret: bytes
     lifetime_s: int = PRESIGNED_LIFETIME_S
 
-    def presigned(self, quoted_path: str, *, now_s: float) -> str:
+    def presign(self, quoted_path: str, *, now_s: float) -> str:
         """Add a query that lets anyone GET the path until it expires. ``now_s`` is in epoch seconds."""
         expires = int(now_s) + self.lifetime_s
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
