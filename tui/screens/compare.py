@@ -86,7 +86,7 @@ class ComparedCharts:
                 x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
-                log=view.log,
+                is_logarithmic=view.log,
                 smoothing=view.smoothing,
                 shows_samples=len(lines) == 1,
                 hidden=view.hidden,
