@@ -210,7 +210,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         differing_text = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
             facts.append([(f"diffs only: {differing_text}", "accent")])
-        shown_count = len(self.query_one(RowTable).columns_shown) - 2
+        shown_count = len(self.query_one(RowTable).visible_column_widths) - 2
         if 0 < shown_count < len(runs):
             next_key = self.key_for("compare.next_base")
             facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} next", "warn")])

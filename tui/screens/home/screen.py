@@ -543,7 +543,7 @@ class HomeScreen(AppScreen):
         self._filter.open()
 
     def action_sort(self) -> None:
-        self.sort = next_sort(self._columns, self.sort, self._jobs.columns_shown)
+        self.sort = next_sort(self._columns, self.sort, self._jobs.visible_column_widths)
 
     def action_reverse_sort(self) -> None:
         column, descending = self.sort

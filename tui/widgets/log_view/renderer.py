@@ -173,12 +173,12 @@ class RowKey(NamedTuple):
 
 
 class RowFlags(NamedTuple):
-    """How a row is highlighted; ``match`` is True for the row of the current search match."""
+    """How a row is highlighted; ``is_match`` is True for the row of the current search match."""
 
-    cursor: bool = False
-    selected: bool = False
-    bookmark: bool = False
-    match: bool = False
+    is_cursor: bool = False
+    is_selected: bool = False
+    is_bookmarked: bool = False
+    is_match: bool = False
 
 
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
@@ -252,7 +252,7 @@ class LogRenderer:
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node_style = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
-            late = Segment("↶", self._style("warning")) if attributes.late else Segment(" ", muted)
+            late = Segment("↶", self._style("warning")) if attributes.is_late else Segment(" ", muted)
             fold = row_key.fold
             is_open = row_key.pretty or (fold is not None and fold.is_open)
             fold_sign = "▾" if is_open else " " if fold is None else "▸"
@@ -303,13 +303,13 @@ class LogRenderer:
         return Segment("┃", self._style("thumb")) if is_thumb else Segment("│", self._style("track"))
 
     def _mark_segment(self, flags: RowFlags) -> Segment:
-        sign = "◆" if flags.bookmark else "›" if flags.cursor else " "
+        sign = "◆" if flags.is_bookmarked else "›" if flags.is_cursor else " "
         return Segment(sign, self._style("bookmark"))
 
     def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
-        if not (flags.cursor or flags.selected):
+        if not (flags.is_cursor or flags.is_selected):
             return segments
-        highlight = self._style("selected" if flags.selected else "cursor")
+        highlight = self._style("selected" if flags.is_selected else "cursor")
         # Without the highlight's text color, so that an error stays red when selected.
         added = Style(
             bgcolor=highlight.bgcolor, bold=highlight.bold or None, reverse=highlight.reverse or None
@@ -328,7 +328,7 @@ class LogRenderer:
             text.stylize(self._style(kind), start, end)
         for start, end, span_style in row.spans if settings.has_colors else ():
             text.stylize(span_style, start, end)
-        match_style = self._style("current-match" if flags.match else "match")
+        match_style = self._style("current-match" if flags.is_match else "match")
         for start, end in settings.pattern.spans(row.text) if settings.pattern is not None else ():
             text.stylize(match_style, start, end)
         strip = Strip(text.render(get_console()))

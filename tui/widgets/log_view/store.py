@@ -111,7 +111,7 @@ class LogStore:
             return attributes
         request_id = block.request_ids.get(block.serials[index])
         return LogLine(
-            block.times_ns[index], text, attributes.replica, attributes.level, request_id, attributes.late
+            block.times_ns[index], text, attributes.replica, attributes.level, request_id, attributes.is_late
         )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
