@@ -68,7 +68,7 @@ class DeploySnapshot:
     """The starts of the deployment's replicas."""
     pending: str = ""
     """Text about the change that is being requested, such as "promoting…"."""
-    show_again: str = ""
+    show_command: str = ""
     """The command that shows the deployment later; empty if there is none."""
     calls: Calls | None = None
     """How to call the deployment; None until it serves."""
@@ -198,12 +198,12 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         """Show the response to a deployment request; unless it was a dry run, follow the deployment."""
         write_error, remote = sent.write_error, self._session.remote
         is_local = serves_nothing(remote)
-        show = remote.command_line("deployments", "show", sent.result.version_id or "")
+        show_command = remote.command_line("deployments", "show", sent.result.version_id or "")
         self._change(
             stage="tried" if dry_run else "following",
             sent=sent,
             error=f"can't write the truss config: {why_not_written(write_error)}" if write_error else "",
-            show_again="" if is_local else show,
+            show_command="" if is_local else show_command,
             serves_nothing=is_local,
         )
         if not dry_run:

@@ -39,10 +39,10 @@ RECENT_CONFIGS_FILE = "recent-configs.json"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file (``recent`` if it was submitted from this machine before), or a starter project."""
+    """A config file (``is_recent`` if it was submitted from this machine before), or a starter project."""
 
     path: Path
-    recent: bool = False
+    is_recent: bool = False
     starter: StarterProject | None = None
 
     @property
@@ -58,7 +58,7 @@ class ConfigChoice:
     def note(self) -> str:
         if self.starter is not None:
             return f"{self.starter.machine} · {self.starter.summary}"
-        return "recent" if self.recent else ""
+        return "recent" if self.is_recent else ""
 
     def read(self) -> str:
         """Return the config's text without values of environment variables; "" if it cannot be read."""

@@ -154,7 +154,7 @@ class RecordingIndex:
         self._copies: list[tuple[int, bytes]] = []
         """Pickled, compressed copies of the first pass, each with the arrival time of its last line (ns)."""
         self._store_copy()
-        self._next_copy = self._blocks_between = len(self._log.blocks.items) // MAX_COPIES + 1
+        self._next_copy = self._blocks_between_copies = len(self._log.blocks.items) // MAX_COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
         self._moment_search = self._find_moments(Timeline(recording, settings))
@@ -189,7 +189,7 @@ class RecordingIndex:
         for line in lines:
             self._add_error(line)
         if first_pass.position[0] >= self._next_copy:
-            self._next_copy = first_pass.position[0] + self._blocks_between
+            self._next_copy = first_pass.position[0] + self._blocks_between_copies
             self._store_copy()
         return bool(lines)
 

@@ -17,9 +17,9 @@ from tui.widgets.text_panel import join_rows, wrapped_rows
 from tui.widgets.tones import tone_styles
 
 SEPARATOR = " · "
-FACT = "fact"
+FACT_KEY = "fact"
 """Metadata key of the styles of a fact's text: its index, from which a click finds the fact."""
-WAY_BACK = "way back"
+WAY_BACK_KEY = "way back"
 """Metadata key of styles: True for the fact with "‹", which goes back. (``@click`` would underline it.)"""
 
 
@@ -56,7 +56,7 @@ class StatusLine(Widget):
 
     @on(events.Click)
     async def _go_back(self, event: events.Click) -> None:
-        if event.style.meta.get(WAY_BACK):
+        if event.style.meta.get(WAY_BACK_KEY):
             await self.run_action("screen.back")
 
     def _rows_needed(self, width: int) -> int:
@@ -72,7 +72,7 @@ class StatusLine(Widget):
         tones = tone_styles(self.app)
         texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
         for number, text in enumerate(texts):
-            text.apply_meta({FACT: number, WAY_BACK: text.plain.startswith("‹ ")})
+            text.apply_meta({FACT_KEY: number, WAY_BACK_KEY: text.plain.startswith("‹ ")})
         separator = Text(self._separator, tones["muted"])
         rows = self._rows(texts[: self._priority_count], separator, width)
         for text in texts[self._priority_count :]:
