@@ -327,7 +327,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
         dropped = store.dropped
         assert 8_001 <= dropped < 8_500
         pane.view.viewport.put_cursor(0)
-        assert ") not kept: open to read ──" in await reader.press()
+        assert ") not kept in memory: open to read again ──" in await reader.press()
         await reader.press("enter")
         assert server.requests[2:] == [None]
         assert f"{dropped - 50:,} older lines not kept" in reader.bar

@@ -159,7 +159,7 @@ class CheckpointStore:
         )
         origin = " and ".join(filter(None, conditions)) or "the job's own project"
         name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-        raise CannotStart(f"no {name} of {origin} on this machine to load")
+        raise CannotStart(f"there is no {name} of {origin} on this machine")
 
     def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading_job: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:

@@ -114,7 +114,7 @@ class JobRun(Thread):
             self._log(f"[emulator] ERROR cannot start: {error}")
             outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
         except Exception as error:  # an error of the emulator must not leave the job RUNNING forever
-            _logger.exception("job %s was lost to a fault of the emulator", self._job.id)
+            _logger.exception("an error in the emulator ended job %s", self._job.id)
             outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
         self._stop_sampling.set()
         for process in self._processes:
@@ -337,7 +337,7 @@ def check_request(spec: JobRequest, max_nodes: int) -> None:
         if source.is_loops:
             raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
         if source.is_nameless:
-            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
+            raise CannotStart("load_checkpoint_config: checkpoint_name is required for a named checkpoint")
 
 
 def parse_weights(items: Sequence[Any]) -> list[WeightsSource]:
@@ -352,10 +352,10 @@ def _parse_source(item: Any, field: str) -> WeightsSource:
         raise CannotStart(first_problem(field, error)) from error
     if weights.scheme not in SCHEMES:
         supported = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise CannotStart(f"{field}.source {weights.source!r}: the emulator delivers {supported}")
+        raise CannotStart(f"{field}.source {weights.source!r}: the emulator supports only {supported}")
     method = weights.auth.auth_method if weights.auth is not None else WeightsAuthMethod.CUSTOM_SECRET
     if method is not WeightsAuthMethod.CUSTOM_SECRET:
         raise CannotStart(
-            f"{field}.auth: {method.value} needs the platform's identity; use CUSTOM_SECRET here"
+            f"{field}.auth: {method.value} works only on Baseten; use CUSTOM_SECRET in the emulator"
         )
     return weights

@@ -164,4 +164,4 @@ def sample_until(
             store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):
             # A lost sample is only a gap in a chart; the next sample follows a second later.
-            _logger.exception("a sample was lost")
+            _logger.exception("a sample could not be taken or stored")

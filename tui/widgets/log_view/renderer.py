@@ -362,7 +362,7 @@ class LogRenderer:
         length = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         text = f"gap {span} ({length}): {sanitize(gap.reason)}"
         if isinstance(gap, NotKept):
-            text = f"{span} ({length}) not kept: open to read"
+            text = f"{span} ({length}) not kept in memory: open to read again"
         text = clip(f"── {text} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark_segment(flags), Segment(text + "─" * (width - 1 - cell_len(text)), style)]

@@ -224,7 +224,7 @@ def main() -> None:
         trainer = Trainer(rank, world_size, steps, checkpoint_folder)
         trainer.run(float(os.environ.get("PACE_S", "0.5")), os.environ.get("BT_CHECKPOINT_DIR"))
     except (OSError, EOFError) as error:
-        sys.exit(f"ERROR lost the other ranks: {error or type(error).__name__}")
+        sys.exit(f"ERROR lost the connection to the other ranks: {error or type(error).__name__}")
 
 
 if __name__ == "__main__":
