@@ -90,8 +90,8 @@ class Platform:
         return sorted(projects, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
-        stored = self.stored_project(project_id)
-        return self._training_project(stored, next(iter(self.project_jobs(project_id)), None))
+        stored_project = self.stored_project(project_id)
+        return self._training_project(stored_project, next(iter(self.project_jobs(project_id)), None))
 
     def stored_project(self, project_id: str) -> StoredProject:
         return found_or_404(self.stores.projects.get(project_id), "Training project", project_id)

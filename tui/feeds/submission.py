@@ -230,14 +230,14 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         )
 
     async def submit(self) -> None:
-        config, loaded = self.snapshot.config, self._loaded_project
-        if config is None or loaded is None or not self.snapshot.can_submit:
+        config, loaded_project = self.snapshot.config, self._loaded_project
+        if config is None or loaded_project is None or not self.snapshot.can_submit:
             return
         self._change(stage="submitting", error="", progress=SubmissionProgress("archiving"))
         try:
             submission = await submit(
                 self._session.client,
-                loaded,
+                loaded_project,
                 source_dir=config.parent,
                 overrides=self._overrides,
                 on_progress=lambda progress: self._change(progress=progress),

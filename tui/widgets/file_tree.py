@@ -323,11 +323,11 @@ class FileTreeView(RowTable[int]):
         node = self.cursor_row
         if node is None or not self._is_directory(node):
             return
-        rows, below = self._shown_rows, self._cursor + 1
+        rows, row_below = self._shown_rows, self._cursor + 1
         if not rows.is_open(node):
             self.toggle()
-        elif below < len(rows.nodes) and rows.tree.parents[rows.nodes[below]] == node:
-            self._move_cursor(below)
+        elif row_below < len(rows.nodes) and rows.tree.parents[rows.nodes[row_below]] == node:
+            self._move_cursor(row_below)
 
     def action_go_out(self) -> None:
         node = self.cursor_row

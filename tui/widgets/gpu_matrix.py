@@ -116,8 +116,8 @@ def braille_bars(fractions: Fractions) -> list[Run]:
         pair = (*fractions[index : index + 2], None)[:2]
         left, right = ((1 << 1 + _level(fraction, 4)) - 1 for fraction in pair)
         character = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
-        known = [fraction for fraction in pair if fraction is not None and not isnan(fraction)]
-        runs.append((character, heat_style(min(known, default=None))))
+        known_fractions = [fraction for fraction in pair if fraction is not None and not isnan(fraction)]
+        runs.append((character, heat_style(min(known_fractions, default=None))))
     return runs
 
 
@@ -219,8 +219,8 @@ class NodeList:
         if self._frame.shows_history:
             return self._history(row)
         if self._gpu_count == 1:
-            used, unused = thin_bar(row.mean or 0.0, self._line_cells)
-            return [(used, heat_style(row.mean)), (unused, "unknown")]
+            filled_part, empty_part = thin_bar(row.mean or 0.0, self._line_cells)
+            return [(filled_part, heat_style(row.mean)), (empty_part, "unknown")]
         runs: list[Run] = []
         for value in row.values:
             character, style = bar(value)
@@ -292,8 +292,8 @@ class NodeGrid:
         row = self._rows[index]
         name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
         room = self._width - cell_len(f"{name} {percent(row.mean)} {note}")
-        titled = zip(self._frame.facts, row.facts, strict=False)
-        facts = [f"  {title} {sanitize(value)}" for title, value in titled]
+        titled_facts = zip(self._frame.facts, row.facts, strict=False)
+        facts = [f"  {title} {sanitize(value)}" for title, value in titled_facts]
         return [
             (f"{name} ", "name"),
             (percent(row.mean), "value"),

@@ -51,12 +51,12 @@ def _cell_segments(
         *before, (text, tone) = spans
         spans = [*before, (clip_middle(text, max(1, cells - _spans_width(before))), tone)]
         length = _spans_width(spans)
-    drawn = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
+    drawn_segments = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
     if length > cells:
-        shown = list(Strip(drawn).crop(0, cells - 1))
-        return [*shown, Segment("…", shown[-1].style if shown else base)]
+        visible_segments = list(Strip(drawn_segments).crop(0, cells - 1))
+        return [*visible_segments, Segment("…", visible_segments[-1].style if visible_segments else base)]
     pad = Segment(" " * (cells - length), base)
-    return [pad, *drawn] if column.align == "right" else [*drawn, pad]
+    return [pad, *drawn_segments] if column.align == "right" else [*drawn_segments, pad]
 
 
 class RowTable(CursorRows, Generic[Row]):
@@ -286,16 +286,16 @@ class RowTable(CursorRows, Generic[Row]):
 
     def _cells(self, row: Row) -> Cells:
         """Return the cells of a row; a text that is too long extends over the empty cells after it."""
-        result: Cells = []
+        row_cells: Cells = []
         for column, cells in self._layout:
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
-            previous_column, previous_spans, room = result[-1] if result else (column, (), 0)
+            previous_column, previous_spans, room = row_cells[-1] if row_cells else (column, (), 0)
             is_too_long = previous_column.align == "left" and _spans_width(previous_spans) > room
             if is_too_long and not _spans_width(spans):
-                result[-1] = (previous_column, previous_spans, room + self._gap + cells)
+                row_cells[-1] = (previous_column, previous_spans, room + self._gap + cells)
             else:
-                result.append((column, spans, cells))
-        return result
+                row_cells.append((column, spans, cells))
+        return row_cells
 
     def _strip(self, cells: Cells, base: Style) -> Strip:
         tones = tone_styles(self.app)

@@ -97,11 +97,11 @@ class StatusLine(Widget):
         if len(priority) < 2 or not priority[0]:
             return self._facts
         widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
-        excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
+        excess_cells = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
         text, tone = priority[0][-1]
-        if excess <= 0 or cell_len(text) - excess < 8:
+        if excess_cells <= 0 or cell_len(text) - excess_cells < 8:
             return self._facts
-        cut_text = clip(text, cell_len(text) - excess)
+        cut_text = clip(text, cell_len(text) - excess_cells)
         return ((*priority[0][:-1], (cut_text, tone)), *self._facts[1:])
 
 

@@ -121,11 +121,11 @@ class SampleTimes:
         return self.samples(fractions, [noise * fraction for fraction in fractions], seed, total)
 
     def storage_metrics(self, fractions: Sequence[float], seed: int, total: int) -> StorageMetrics:
-        used = self.samples_with_relative_noise(fractions, 0.001, seed, total)
+        used_samples = self.samples_with_relative_noise(fractions, 0.001, seed, total)
         utilization = [
-            MetricSample(sample.timestamp, round((sample.value or 0.0) / total, 5)) for sample in used
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / total, 5)) for sample in used_samples
         ]
-        return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
+        return StorageMetrics.model_construct(usage_bytes=used_samples, utilization=utilization)
 
 
 def sample_times(

@@ -339,9 +339,9 @@ def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int
         for attempt in range(12):
             start_ns = run.start_ns + int(attempt * attempt_s * NS_PER_S)
             until_ns = start_ns + int((attempt_s - break_s) * NS_PER_S)
-            resumed = replace(run, run_start_ns=start_ns, curves=curves)
+            resumed_run = replace(run, run_start_ns=start_ns, curves=curves)
             restart_text = f"torchrun: worker group restarting, restart_count={attempt + 1}"
-            sources += [source.until(until_ns) for source in log(resumed)]
+            sources += [source.until(until_ns) for source in log(resumed_run)]
             sources.append(fixed_lines(0, "ERROR", until_ns, [(0.1, crash_text)]))
             sources.append(fixed_lines(0, "WARNING", until_ns, [(break_s / 2, restart_text)]))
             steps_done = curves.steps_done(until_ns - start_ns)

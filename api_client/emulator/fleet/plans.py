@@ -72,7 +72,7 @@ class Saves:
 class Scenario:
     """A run: its curves, the log of its trainer, load, checkpoints, base model and incidents.
 
-    ``incidents`` yield log lines that are not the trainer's, also after the trainer has ended.
+    ``incidents`` yield log lines of other programs, even after the trainer has ended.
     ``cache_share`` is the used fraction of the cache at the start, ``cache_growth`` its growth per second.
     """
 

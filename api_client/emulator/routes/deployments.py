@@ -323,9 +323,9 @@ async def _graphql(call: Call) -> Any:
         }
         if operation == "mutation":
             values = {DEPLOY: None}
-        unknown = [name for name in fields.values() if name not in values]
-        if unknown:
-            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
+        unknown_fields = [name for name in fields.values() if name not in values]
+        if unknown_fields:
+            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown_fields)}")
         if operation == "mutation":
             values[DEPLOY] = deploy(
                 platform, variables.get("request") if isinstance(variables, dict) else None
@@ -426,12 +426,12 @@ async def _deactivate(call: Call) -> Any:
 
 
 async def _retry(call: Call) -> Any:
-    retried = _status(call) == FAILED
-    if retried:
+    can_retry = _status(call) == FAILED
+    if can_retry:
         _start_now(call)
     return {
-        "retried": retried,
-        "reason": None if retried else "only a deployment that failed can be retried",
+        "retried": can_retry,
+        "reason": None if can_retry else "only a deployment that failed can be retried",
         "deployment": _deployment_fields(call, _deployment_of(call)),
     }
 

@@ -100,8 +100,8 @@ class LocalBackend:
                 folders = self._services.folders.job(stored_job.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
-                restarted = "the emulator was restarted while this job ran"
-                self._enter_status(stored_job.job.id, Outcome(JobStatus.FAILED, restarted))
+                message = "the emulator was restarted while this job ran"
+                self._enter_status(stored_job.job.id, Outcome(JobStatus.FAILED, message))
         self._start_waiting_jobs()
 
     async def close(self) -> None:
@@ -217,8 +217,8 @@ class LocalBackend:
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
-        reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-        await self._end_job(job_id, reclaimed)
+        outcome = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
+        await self._end_job(job_id, outcome)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
@@ -263,15 +263,15 @@ class LocalBackend:
         """
         with self._lock:
             reserved_nodes, max_nodes = 0, self._services.max_nodes
-            unfinished = [
+            unfinished_jobs = [
                 stored_job
                 for stored_job in self._jobs.all()
                 if not stored_job.job.is_finished and not self._is_closing
             ]
-            unfinished.sort(
+            unfinished_jobs.sort(
                 key=lambda stored_job: (stored_job.job.id not in self._runs, -(stored_job.job.priority or 0))
             )
-            for stored_job in unfinished:
+            for stored_job in unfinished_jobs:
                 node_count = stored_job.job.node_count or 1
                 reserved_nodes += node_count if node_count <= max_nodes else 0
                 if stored_job.job.id not in self._runs and reserved_nodes <= max_nodes:

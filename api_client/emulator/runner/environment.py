@@ -129,7 +129,8 @@ SecretByName = Callable[[str, str], str]
 class Mount:
     """A folder of a container: its ``path`` there, and its ``target``, the folder on this machine.
 
-    ``content`` describes it in log lines; ``variable`` is the environment variable with its location, if any.
+    ``content`` names the folder's content in log lines. ``variable`` is the environment variable with
+    the folder's location, if any.
     """
 
     path: str | None

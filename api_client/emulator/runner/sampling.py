@@ -48,8 +48,8 @@ class Gpus:
                 with contextlib.suppress(nvml.NVMLError):
                     values[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(handle).used
                 with contextlib.suppress(nvml.NVMLError):
-                    used = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
-                    values[f"gpu_utilization.{rank}"] = used / 100
+                    gpu_percent = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+                    values[f"gpu_utilization.{rank}"] = gpu_percent / 100
         return values
 
     @cached_property

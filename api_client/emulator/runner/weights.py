@@ -70,12 +70,12 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
             if segment == "**":
                 positions = {end for start in positions for end in range(start, len(path_segments) + 1)}
             else:
-                matched = (
+                matched_positions = (
                     position
                     for position in positions
                     if position < len(path_segments) and fnmatch.fnmatchcase(path_segments[position], segment)
                 )
-                positions = {position + 1 for position in matched}
+                positions = {position + 1 for position in matched_positions}
         if len(path_segments) in positions:
             return True
     return False
@@ -121,9 +121,11 @@ def _from_hub(request: FetchRequest, secret: str) -> dict[str, Path]:
         "token": secret or False,
     }
     names = _matching_names(request, huggingface_hub.list_repo_files(**options))
-    exact = [glob.escape(name) for name in names]
+    exact_patterns = [glob.escape(name) for name in names]
     root = Path(
-        huggingface_hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{request.mirror}/hub")
+        huggingface_hub.snapshot_download(
+            **options, allow_patterns=exact_patterns, cache_dir=f"{request.mirror}/hub"
+        )
     )
     return {name: (root / name).resolve(strict=True) for name in names}
 

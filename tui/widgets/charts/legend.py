@@ -70,8 +70,8 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
             return items
     items = _items(entries, abbreviated_names(names_without_prefix, _MAX_NAME_CELLS), needed_values)
     # An entry takes at least four cells, so only the first room // 4 can fit.
-    for fitting in range(min(len(items) - 1, room // 4), -1, -1):
-        with_rest: list[Line] = [*items[:fitting], [(f"+{len(items) - fitting}", "legend")]]
+    for fitting_count in range(min(len(items) - 1, room // 4), -1, -1):
+        with_rest: list[Line] = [*items[:fitting_count], [(f"+{len(items) - fitting_count}", "legend")]]
         if _width(_join(with_rest)) <= room:
             return with_rest
     return []
@@ -132,13 +132,13 @@ def legend_table(
         return None
 
     def line(label: str, role: Role, texts: Sequence[str], text_role: Role) -> Line:
-        aligned = "".join(
+        aligned_texts = "".join(
             " " * (cells + 1 - cell_len(text)) + text for text, cells in zip(texts, widths, strict=True)
         )
         return [
             (_SEPARATOR, "blank"),
             (label, role),
-            (" " * (name_cells - cell_len(label)) + aligned, text_role),
+            (" " * (name_cells - cell_len(label)) + aligned_texts, text_role),
         ]
 
     lines = [line(" ", "axis", titles, "axis")]

@@ -82,13 +82,13 @@ def _labels_that_fit(
     labels: Sequence[tuple[int, str]], occupied_cells: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
     """Return the labels (first cell, text) that overlap neither another label nor an occupied cell."""
-    limit, fitting = width, []
+    limit, fitting_labels = width, []
     for begin, text in reversed(labels):  # from the right, so that the newest label takes precedence
         end = begin + len(text)
         if begin > margin and end <= limit and occupied_cells.isdisjoint(range(begin - 1, end + 1)):
             limit = begin - 1
-            fitting.append((begin, text))
-    return fitting
+            fitting_labels.append((begin, text))
+    return fitting_labels
 
 
 def _label_begin(x: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
@@ -159,8 +159,10 @@ def draw_picture(series: Sequence[Series], spec: ChartSpec, width: int, height: 
 
 def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float, ...] | None:
     """Return the ticks of the value axis (logarithms on a logarithmic axis); None without values."""
-    visible = [curve for curve in series if curve.name not in spec.hidden]
-    value_range = extent(map(logarithmic, visible) if spec.is_logarithmic else visible, spec.start, spec.end)
+    visible_series = [curve for curve in series if curve.name not in spec.hidden]
+    value_range = extent(
+        map(logarithmic, visible_series) if spec.is_logarithmic else visible_series, spec.start, spec.end
+    )
     if value_range is None:
         return None
     low, high = value_range

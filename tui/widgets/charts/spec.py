@@ -49,13 +49,15 @@ def value_at(series: Series, x: float) -> float | None:
     times, values = series.times, series.values
     if not times:
         return None
-    after = bisect_left(times, x)
-    nearest = min(after, len(times) - 1)
-    if 0 < after < len(times) and x - times[after - 1] < times[after] - x:
-        nearest = after - 1
-    end_times = times[:2] if after == 0 else times[-2:]
-    is_too_far = after in (0, len(times)) and abs(times[nearest] - x) > end_times[-1] - end_times[0]
-    value = values[nearest]
+    next_index = bisect_left(times, x)
+    nearest_index = min(next_index, len(times) - 1)
+    if 0 < next_index < len(times) and x - times[next_index - 1] < times[next_index] - x:
+        nearest_index = next_index - 1
+    end_times = times[:2] if next_index == 0 else times[-2:]
+    is_too_far = (
+        next_index in (0, len(times)) and abs(times[nearest_index] - x) > end_times[-1] - end_times[0]
+    )
+    value = values[nearest_index]
     return None if is_too_far or value != value else value
 
 

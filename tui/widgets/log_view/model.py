@@ -182,7 +182,7 @@ class LogModel:
         return None if row is None else self.store.entry(self.row_key(row).text_key)
 
     def selected_rows(self) -> tuple[int, int]:
-        """Return the first selected row, and one past the last; without a selection, for the current row."""
+        """Return the first selected row, and one past the last; without a selection, only the current row."""
         row = self.current_row
         if row is None:
             return 0, 0

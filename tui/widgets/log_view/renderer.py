@@ -73,8 +73,8 @@ def _truncated(message: str) -> str:
     end = message[-MAX_MESSAGE_LENGTH:]
     if "\r" in end.rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
         return last_carriage_segment(end)
-    excess = len(message) - MAX_MESSAGE_LENGTH
-    return f"{message[:MAX_MESSAGE_LENGTH]} … {counted(excess, 'more character')}"
+    excess_length = len(message) - MAX_MESSAGE_LENGTH
+    return f"{message[:MAX_MESSAGE_LENGTH]} … {counted(excess_length, 'more character')}"
 
 
 def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
@@ -100,9 +100,9 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
 
     Styles that would hide text (concealed, or in the color of its background) are ignored.
     """
-    clean = sanitize_whole(text)
+    clean_text = sanitize_whole(text)
     if not any(introducer in text for introducer in ("\x1b", "\x9b")):
-        return clean, []
+        return clean_text, []
     pieces: list[str] = []
     spans: list[Span] = []
     decoder, style = AnsiDecoder(), Style.null()
@@ -120,7 +120,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
             style = _without_hiding(decoder.style)
     # If the sanitized pieces differ from the sanitized line (a tab, or combining marks at the end of a
     # piece), the spans would be at wrong positions: show the line without them.
-    return clean, spans if "".join(pieces) == clean else []
+    return clean_text, spans if "".join(pieces) == clean_text else []
 
 
 def _without_colons(parameters: str) -> str:
@@ -252,14 +252,14 @@ class LogRenderer:
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node_style = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
-            late = Segment("↶", self._style("warning")) if attributes.is_late else Segment(" ", muted)
+            late_sign = Segment("↶", self._style("warning")) if attributes.is_late else Segment(" ", muted)
             fold = row_key.fold
             is_open = row_key.pretty or (fold is not None and fold.is_open)
             fold_sign = "▾" if is_open else " " if fold is None else "▸"
             segments = [
                 self._mark_segment(flags),
                 Segment(self.times.text(row_key.position_key.time_ns), muted),
-                late,
+                late_sign,
                 Segment(label, node_style),
                 Segment(LEVEL_SIGNS.get(attributes.display_level, " "), text_style),
                 Segment(fold_sign, muted),
@@ -311,10 +311,13 @@ class LogRenderer:
             return segments
         highlight = self._style("selected" if flags.is_selected else "cursor")
         # Without the highlight's text color, so that an error stays red when selected.
-        added = Style(
+        highlight_without_color = Style(
             bgcolor=highlight.bgcolor, bold=highlight.bold or None, reverse=highlight.reverse or None
         )
-        return [Segment(text, added if style is None else style + added) for text, style, _ in segments]
+        return [
+            Segment(text, highlight_without_color if style is None else style + highlight_without_color)
+            for text, style, _ in segments
+        ]
 
     def _text_strip(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
         settings = self.settings

@@ -83,7 +83,7 @@ class BlockRows:
         self.hits = None
         low, high = self._scanned_serials or (0, 0)
         if any(view.options.folds):
-            new = [index for index in self.passing if not low <= block.serials[index] < high]
+            new_indices = [index for index in self.passing if not low <= block.serials[index] < high]
             detector = self._detector
             if detector is None or not has_only_grown:
                 detector = FoldDetector(view.options, self.folds)
@@ -93,10 +93,10 @@ class BlockRows:
                 # lines.
                 may_grow = len(block) < store.block_lines and block is store.blocks[-1]
                 self._detector = detector if may_grow else None
-            for begin in range(0, len(new), _LINES_PER_STEP):
+            for begin in range(0, len(new_indices), _LINES_PER_STEP):
                 if begin:
                     yield
-                lines = self._fold_lines(view, new[begin : begin + _LINES_PER_STEP])
+                lines = self._fold_lines(view, new_indices[begin : begin + _LINES_PER_STEP])
                 detector.read(lines, may_move=may_move or not has_only_grown)
         self._scanned_serials = store.first_serial, store.next_serial
         self.update_rows()
@@ -177,8 +177,8 @@ class LogRows:
 
         ``may_move`` is passed to ``FoldDetector.read``.
         """
-        usable = {rows.block: rows for rows in self.all_block_rows if rows.is_scanned or rows.is_current}
-        self.all_block_rows = [usable.get(block) or BlockRows(block) for block in self.store.blocks]
+        usable_rows = {rows.block: rows for rows in self.all_block_rows if rows.is_scanned or rows.is_current}
+        self.all_block_rows = [usable_rows.get(block) or BlockRows(block) for block in self.store.blocks]
         for block_rows in self.all_block_rows:
             if block_rows.is_scanned and not block_rows.is_current:
                 block_rows.scan(self, may_move=may_move)
@@ -189,10 +189,10 @@ class LogRows:
 
         The newest block is always completed, so that the screen is not empty.
         """
-        unscanned = [block_rows for block_rows in self.all_block_rows if not block_rows.is_scanned]
-        while unscanned:
-            if unscanned[-1].scan_step(self):
-                unscanned.pop()
+        unscanned_blocks = [block_rows for block_rows in self.all_block_rows if not block_rows.is_scanned]
+        while unscanned_blocks:
+            if unscanned_blocks[-1].scan_step(self):
+                unscanned_blocks.pop()
             if self.all_block_rows[-1].is_scanned and not should_continue():
                 break
         self._update_completeness()

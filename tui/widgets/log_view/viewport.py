@@ -223,13 +223,13 @@ class Viewport:
         row, rows = self._model.current_row, self._model.rows
         if row is None:
             return
-        target = rows.first_row_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
+        target_row = rows.first_row_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
         if seconds < 0:
-            self._seek_row(min(target, max(0, row - 1)))
-        elif target >= len(rows):
+            self._seek_row(min(target_row, max(0, row - 1)))
+        elif target_row >= len(rows):
             self.follow = True
         else:
-            self._seek_row(target)
+            self._seek_row(target_row)
 
     def select_line(self, y: int, *, extend: bool) -> bool:
         """Put the cursor on the row at screen line ``y``; return False if there is no row."""

@@ -87,14 +87,14 @@ def connect(rank: int, world_size: int) -> list[Connection]:
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
     """Encode the parameters as 32-bit floats: the header's length, the header as JSON, then the data."""
-    data, weights_end = array("f", parameters).tobytes(), 4 * WEIGHTS
+    tensor_bytes, weights_end = array("f", parameters).tobytes(), 4 * WEIGHTS
     header = {
         "linear.weight": {"dtype": "F32", "shape": [CLASSES, PIXELS], "data_offsets": [0, weights_end]},
-        "linear.bias": {"dtype": "F32", "shape": [CLASSES], "data_offsets": [weights_end, len(data)]},
+        "linear.bias": {"dtype": "F32", "shape": [CLASSES], "data_offsets": [weights_end, len(tensor_bytes)]},
     }
     header_json = json.dumps(header).encode()
     header_json += b" " * (-len(header_json) % 8)
-    return len(header_json).to_bytes(8, "little") + header_json + data
+    return len(header_json).to_bytes(8, "little") + header_json + tensor_bytes
 
 
 def newest_checkpoint(root: Path) -> tuple[array[float], int]:
