@@ -231,4 +231,7 @@ def test_recent_configs_come_first_then_only_those_that_name_a_project(tmp_path:
 def test_large_config_is_not_previewed(tmp_path: Path) -> None:
     config = tmp_path / "config.py"
     config.write_text("names = [\n" + '    "one name of many",\n' * 10_000 + "]\n", encoding="utf-8")
-    assert ConfigChoice(config).read() == "# 234 KiB: too large to be shown without values of variables"
+    assert (
+        ConfigChoice(config).read()
+        == "# 234 KiB: too large to show with the values of environment variables removed"
+    )

@@ -120,7 +120,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         await self._check_checkpoints()
 
     def show(self, form: DeployForm) -> None:
-        """Show another state of the form, such as another question."""
+        """Publish another state of the form, such as another question."""
         self._change(stage="asking", form=form, error="", note="")
 
     async def answer(self, question_id: str, answer: Answer) -> None:

@@ -130,7 +130,9 @@ Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 def _redacted_source(config: Path) -> str:
     if (size_bytes := config.stat().st_size) > 100_000:  # redacting a megabyte takes five seconds
-        return f"# {bytes_iec(size_bytes)}: too large to be shown without values of variables"
+        return (
+            f"# {bytes_iec(size_bytes)}: too large to show with the values of environment variables removed"
+        )
     text = config.read_text(encoding="utf-8", errors="replace")
     redacted, _ = redaction({config.name: text}, lambda _value: "…")
     lines = (redacted(config.name) or "").splitlines(keepends=True)

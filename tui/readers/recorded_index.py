@@ -69,8 +69,8 @@ class Timeline:
     def advance(self) -> None:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
-        lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
-        self._progress.add(line.entry for line in lines)
+        new_lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
+        self._progress.add(line.entry for line in new_lines)
         now_ns = epoch_ns(at)
         new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns

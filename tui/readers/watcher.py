@@ -338,7 +338,7 @@ async def read_run(
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run with its checkpoints checked; ``problem`` says why that was impossible, if so (not sanitized)."""
+    """A run with checked checkpoints; ``problem`` (not sanitized) says why the check failed, if it did."""
 
     run: RunSnapshot
     problem: str = ""

@@ -203,9 +203,8 @@ TEMPLATE_VALUES: Mapping[str, Callable[[TemplateValues], Any]] = {
 class Lines:
     """Lines that belong together: when and on which nodes a run logs them, and their templates.
 
-    ``TEMPLATE_VALUES`` has the values that templates may use.
-
-    A call with a run returns the line sources for the run.
+    ``TEMPLATE_VALUES`` has the values that templates may use. Calling an instance with a run returns the
+    line sources for the run.
     """
 
     when: Literal["deploying", "ready", "warming up", "starting", "step", "save", "noise", "ending"]

@@ -315,22 +315,22 @@ async def _graphql(call: Call) -> Any:
     variables = call.parameters.values.get("variables")
     try:
         operation, fields = top_level_fields(document)
-        values: dict[str, Any] = {
+        value_by_field: dict[str, Any] = {
             "teams": platform.stores.teams.all(),
             "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
             "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
             "user": {"email": EMULATOR_USER_EMAIL},
         }
         if operation == "mutation":
-            values = {DEPLOY: None}
-        unknown_fields = [name for name in fields.values() if name not in values]
+            value_by_field = {DEPLOY: None}
+        unknown_fields = [name for name in fields.values() if name not in value_by_field]
         if unknown_fields:
             raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown_fields)}")
         if operation == "mutation":
-            values[DEPLOY] = deploy(
+            value_by_field[DEPLOY] = deploy(
                 platform, variables.get("request") if isinstance(variables, dict) else None
             )
-        return {"data": {key: values[name] for key, name in fields.items()}}
+        return {"data": {key: value_by_field[name] for key, name in fields.items()}}
     except ApiFault as fault:
         # GraphQL error codes where they differ from those of REST
         code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)

@@ -190,10 +190,10 @@ def _stored_file_response(request: Request, platform: Platform, file: StoredFile
 
 
 def _file_name(request: Request) -> str | None:
-    encoded = request.path_params["encoded"]
+    encoded_name = request.path_params["encoded"]
     try:
-        padded = encoded + "=" * (-len(encoded) % 4)
-        return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
+        padded_name = encoded_name + "=" * (-len(encoded_name) % 4)
+        return os.fsdecode(base64.b64decode(padded_name, altchars=b"-_", validate=True))
     except ValueError:
         return None
 

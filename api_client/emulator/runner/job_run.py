@@ -171,13 +171,13 @@ class JobRun(Thread):
             folders.make(spec)
             if spec.caching:
                 self._services.folders.make_cache(self._job.project_id)
-            lines = [
+            mount_lines = [
                 list(link_mounts(folders.node(rank, MOUNTS), node_mounts))
                 for rank, node_mounts in enumerate(mounts)
             ]
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't create the job's folders: {error}") from error
-        self._job_log.write(0, lines[0])
+        self._job_log.write(0, mount_lines[0])
         return mounts
 
     def _deliver_weights(self) -> None:

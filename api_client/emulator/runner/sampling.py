@@ -41,16 +41,18 @@ class Gpus:
 
     def read(self, names: Sequence[str]) -> dict[str, float]:
         """Return the GPUs' values by series, such as ``gpu_utilization.0`` for the first of ``names``."""
-        values: dict[str, float] = {}
+        value_by_series: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
                 nvml, handle = self._nvml, self._handles[name]
                 with contextlib.suppress(nvml.NVMLError):
-                    values[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(handle).used
+                    value_by_series[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(
+                        handle
+                    ).used
                 with contextlib.suppress(nvml.NVMLError):
                     gpu_percent = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
-                    values[f"gpu_utilization.{rank}"] = gpu_percent / 100
-        return values
+                    value_by_series[f"gpu_utilization.{rank}"] = gpu_percent / 100
+        return value_by_series
 
     @cached_property
     def _nvml(self) -> Any:

@@ -51,14 +51,14 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
     """
     if len(entries) == 1 and isinstance(entries[0].role, int):
         return _single_series(entries[0].readout(), room, unit)
-    names = [entry.name for entry in entries]
-    names_without_prefix = short_names(names)
+    full_names = [entry.name for entry in entries]
+    names_without_prefix = short_names(full_names)
     values = [_value_text(entry.readout(), unit) for entry in entries]
     needed_values = values if spec.cursor is not None else [""] * len(entries)
     name_room = (room + len(_SEPARATOR)) // max(1, len(entries)) - len(_SEPARATOR) - len("━ ")
     name_cells = max(4, min(_MAX_NAME_CELLS, name_room - max(map(cell_len, needed_values), default=0)))
     forms = [
-        (names, _MAX_NAME_CELLS, values),
+        (full_names, _MAX_NAME_CELLS, values),
         (names_without_prefix, _MAX_NAME_CELLS, values),
         (names_without_prefix, _MAX_NAME_CELLS, needed_values),
         (names_without_prefix, name_cells, needed_values),
@@ -66,7 +66,7 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
     for form_names, max_cells, form_values in forms:
         cut_names = abbreviated_names(form_names, max_cells)
         items = _items(entries, cut_names, form_values)
-        if _width(_join(items)) <= room and len(set(cut_names)) == len(set(names)):
+        if _width(_join(items)) <= room and len(set(cut_names)) == len(set(full_names)):
             return items
     items = _items(entries, abbreviated_names(names_without_prefix, _MAX_NAME_CELLS), needed_values)
     # An entry takes at least four cells, so only the first room // 4 can fit.

@@ -115,7 +115,7 @@ def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> d
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The lines of a chart, and where its raster is: ``cells`` columns from column ``left`` on.
+    """The lines of a chart. Its raster is ``cells`` columns wide and begins at column ``left``.
 
     ``cells`` is 0 if the chart is too small for axes.
     """

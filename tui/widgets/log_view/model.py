@@ -42,7 +42,7 @@ class LogModel:
         self.store = store
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
-        self.match: LineKey | None = None
+        self.current_match: LineKey | None = None
         """The current match of the search."""
         self._on_change = on_change
         self._following = True
@@ -60,7 +60,7 @@ class LogModel:
         self.rows.sync(may_move=self._following)
         self.cursor = self._existing_key(self.cursor)
         self.selection_start = self._existing_key(self.selection_start)
-        self.match = self._existing_key(self.match)
+        self.current_match = self._existing_key(self.current_match)
         if not len(self.store):
             self._last_seen = _BEFORE_ALL
         self._on_change()
@@ -126,7 +126,7 @@ class LogModel:
             is_cursor=self.cursor is not None and self.cursor_row == row,
             is_selected=low <= row < high and self.selection_start is not None,
             is_bookmarked=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
-            is_match=self.match is not None and self.rows.row_of(self.match) == row,
+            is_match=self.current_match is not None and self.rows.row_of(self.current_match) == row,
         )
 
     # Positions

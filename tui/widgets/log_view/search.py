@@ -155,7 +155,7 @@ class LogFinder:
 
     def find(self, pattern: LogPattern | None, *, backwards: bool, goes_to_match: bool) -> None:
         """Count the matches of a pattern; if ``goes_to_match``, go to the nearest. None ends the search."""
-        self._model.match = None
+        self._model.current_match = None
         if not pattern:
             self.search = None
             self._widget.workers.cancel_group(self._widget, _WORKER_GROUP)
@@ -197,19 +197,21 @@ class LogFinder:
 
     def _move(self, search: LogSearch, *, backwards: bool, include_current: bool) -> None:
         model, start = self._model, self._model.cursor
-        if model.match is not None and start is not None:
+        if model.current_match is not None and start is not None:
             # The match may be inside a fold: continue from the match, not from the row of the fold.
-            start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
+            start = (
+                model.current_match if model.rows.row_of(model.current_match) == model.cursor_row else start
+            )
         if start is not None and include_current is backwards:
             start = LineKey(start.time_ns, start.serial + 1)
         number = search.count_before(start) - (1 if backwards else 0)
         self._wrapped = not 0 <= number < search.total
-        model.match = search.match(number)
-        if model.match is not None:
-            self._viewport.seek(model.match)
+        model.current_match = search.match(number)
+        if model.current_match is not None:
+            self._viewport.seek(model.current_match)
 
     def _report(self, search: LogSearch) -> None:
-        self._reported_total, match = search.total, self._model.match
+        self._reported_total, match = search.total, self._model.current_match
         passes = match is not None and self._model.passes(match)
         self._widget.post_message(
             MatchChanged(
