@@ -12,7 +12,7 @@ import plotext
 from harness import Figure, compared, cpu_ms, measure_in_turn
 
 from tui.analysis.series import Series
-from tui.widgets.charts.picture import picture
+from tui.widgets.charts.picture import draw_picture
 from tui.widgets.charts.spec import ChartSpec
 
 WIDTH, HEIGHT = 120, 30
@@ -56,7 +56,7 @@ def make_series(count: int) -> list[Series]:
 
 def our_frame(series: list[Series]) -> None:
     """Draw a frame of our chart."""
-    picture(series, ChartSpec("GPU utilization", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
+    draw_picture(series, ChartSpec("GPU utilization", END - SPAN_S, END, 0.0, 1.0), WIDTH, HEIGHT)
 
 
 def plotext_frame(series: list[Series]) -> None:

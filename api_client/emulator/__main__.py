@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None, script: DemoScript | None = Non
     parser.add_argument("--world", choices=WORLDS, default="demo")
     parser.add_argument("--speed", type=float, default=1.0)
     parser.add_argument("--lifeline-fd", type=int)
-    parser.add_argument("--ephemeral", action="store_true")
+    parser.add_argument("--ephemeral", action="store_true", dest="is_ephemeral")
     parser.add_argument("--url-lifetime", type=int, default=PRESIGNED_LIFETIME_S, dest="url_lifetime_s")
     try:
         serve(EmulatorOptions(**vars(parser.parse_args(arguments)), script=script))

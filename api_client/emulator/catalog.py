@@ -58,7 +58,7 @@ GPU_LIMITS = {"H100": (64, 96), "H200": (32, 32), "A10G": (4, 8), "L4": (4, 8)}
 """The organization's GPUs by type: the number it owns (the baseline), and the number it may use."""
 
 
-def instance(name_or_id: str) -> InstanceType:
+def find_instance_type(name_or_id: str) -> InstanceType:
     """Return the instance type with that id or name; raise LookupError if there is none."""
     for machine in INSTANCE_TYPES:
         if name_or_id in (machine.id, machine.name):
@@ -66,7 +66,7 @@ def instance(name_or_id: str) -> InstanceType:
     raise LookupError(f"no instance type {name_or_id!r}")
 
 
-def instance_for(gpu_type: str | None, gpu_count: int, cpu_cores: float = 0) -> InstanceType | None:
+def smallest_instance_type(gpu_type: str | None, gpu_count: int, cpu_cores: float = 0) -> InstanceType | None:
     """Return the smallest instance type that is large enough, or None.
 
     The GPU type must match exactly; a CPU job (``gpu_count`` 0) gets a machine without GPUs.

@@ -117,12 +117,12 @@ class DataFolder:
 
     def api_key(self, requested: str | None) -> str:
         """Return the key that clients must send: the requested key, else the stored one, else a new one."""
-        stored = (
+        stored_key = (
             self.key_path.read_bytes().strip().decode("ascii", "replace") if self.key_path.exists() else ""
         )
-        usable_key = stored if stored.isascii() and stored.isprintable() else ""
+        usable_key = stored_key if stored_key.isascii() and stored_key.isprintable() else ""
         key = requested or usable_key or secrets.token_urlsafe(24)
-        if key != stored:
+        if key != stored_key:
             write_private(self.key_path, f"{key}\n".encode())
         return key
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from api_client.definitions.job_request import read_job_request
-from api_client.emulator.catalog import instance_for
+from api_client.emulator.catalog import smallest_instance_type
 from api_client.emulator.responses import first_problem, invalid
 from api_client.models import InstanceType
 
@@ -88,7 +88,7 @@ def requested_instance(fields: Mapping[str, Any]) -> InstanceType:
     """Return the instance type for a job spec; build an instance type if none of the catalog fits."""
     request = read_job_request(fields)
     gpu_type = request.gpu_type.replace("_", "-") if request.gpu_type else None
-    instance_type = instance_for(gpu_type, request.gpu_count, request.cpu_count)
+    instance_type = smallest_instance_type(gpu_type, request.gpu_count, request.cpu_count)
     if instance_type is not None:
         return instance_type
     type_name = f"{gpu_type}:{request.gpu_count}" if gpu_type else "CPU"

@@ -25,7 +25,7 @@ from api_client.models import (
 )
 
 SPOT = "spot"
-HOLDING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
+OCCUPYING_STATUSES = frozenset({JobStatus.CREATED, JobStatus.DEPLOYING, JobStatus.RUNNING})
 """A job with one of these statuses occupies its machines."""
 
 
@@ -36,7 +36,7 @@ UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 Backend = LocalBackend | FleetBackend
 """A source of jobs. Reads are plain calls, safe from any thread; actions run on the event loop.
 
-Every method that takes a ``job_id`` may assume that ``owns(job_id)`` is true: unknown ids never reach it.
+Methods with a ``job_id`` may assume that ``owns(job_id)`` is true: ``Platform`` rejects unknown ids.
 """
 
 
@@ -90,8 +90,8 @@ class Platform:
         return sorted(projects, key=lambda project: project.updated_at or UNKNOWN_TIME, reverse=True)
 
     def project(self, project_id: str) -> TrainingProject:
-        stored = self.stored_project(project_id)
-        return self._training_project(stored, next(iter(self.project_jobs(project_id)), None))
+        stored_project = self.stored_project(project_id)
+        return self._training_project(stored_project, next(iter(self.project_jobs(project_id)), None))
 
     def stored_project(self, project_id: str) -> StoredProject:
         return found_or_404(self.stores.projects.get(project_id), "Training project", project_id)
@@ -185,7 +185,7 @@ class Platform:
             raise invalid("only jobs that run on this machine can be preempted; this one is simulated")
         if (job.availability_model or "").lower() != SPOT:
             raise invalid("only spot jobs can be preempted; this one is dedicated")
-        if job.current_status not in HOLDING_STATUSES:
+        if job.current_status not in OCCUPYING_STATUSES:
             raise invalid(f"only a running job can be preempted; this one is {job.current_status}")
         return await self.local.preempt(job_id)
 

@@ -32,7 +32,7 @@ def xml_error_response(
     *,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an S3 error."""
+    """Return an error response in S3's XML format."""
     return xml_response("Error", {"Code": code, "Message": message}, status, headers)
 
 

@@ -106,7 +106,7 @@ class EmulatorOptions:
 
     ``port`` None means the default port, 0 any free port. ``lifeline_fd`` is the read end of a pipe whose
     write end only the parent holds: when it closes, however the parent ended, the emulator ends.
-    ``ephemeral`` deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs;
+    ``is_ephemeral`` deletes the data folder on exit. ``url_lifetime_s`` is the lifetime of presigned URLs;
     ``script`` replaces the jobs of the demo world.
     """
 
@@ -116,7 +116,7 @@ class EmulatorOptions:
     speed: float = 1.0
     key: str | None = None
     lifeline_fd: int | None = None
-    ephemeral: bool = False
+    is_ephemeral: bool = False
     url_lifetime_s: int = PRESIGNED_LIFETIME_S
     script: DemoScript | None = None
 
@@ -133,7 +133,7 @@ def serve(options: EmulatorOptions, *, on_ready: Callable[[EmulatorAddress], Non
             asyncio.run(_serve(options, folder, listener, on_ready))
     finally:
         folder.close()
-        if options.ephemeral:
+        if options.is_ephemeral:
             remove_tree(folder.path)
 
 

@@ -164,7 +164,7 @@ async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -
     async with opened(tab(found, logged), (120, 30)) as pilot:
         table = pilot.app.screen.query_one("#checkpoint-table", RowTable)
         walked, losses = [], {}
-        for _ in range(len(table.columns_shown) - 1):  # marks have no order
+        for _ in range(len(table.visible_column_widths) - 1):  # marks have no order
             await pilot.press("S")
             assert table.sort_mark is not None
             walked.append(table.sort_mark[0])
@@ -172,7 +172,7 @@ async def test_sort_key_walks_the_shown_columns_and_unknown_losses_stay_last() -
                 for key in ("V", "V"):
                     await pilot.press(key)
                     losses[table.sort_mark[1]] = [row.facts.step for row in table.rows]
-        assert set(walked) == table.columns_shown.keys() - {"marks"}
+        assert set(walked) == table.visible_column_widths.keys() - {"marks"}
         assert losses == {False: [200, 300, 100, 5000], True: [100, 300, 200, 5000]}
 
 

@@ -95,7 +95,7 @@ async def test_a_walk_through_the_list_at_every_size() -> None:
             assert "[bold]evil" in text and "\x1b" not in text and "press t to resume" in text
             await listed(pilot, GOING, FAILED)
             tables = list(app.screen.query(RowTable))
-            above, below = (table.columns_shown for table in tables)
+            above, below = (table.visible_column_widths for table in tables)
             assert {name: above[name] for name in above.keys() & below.keys()}.items() <= below.items()
         await pressed(pilot, "g", "t", "x", "j", "x", "t")
         told = [(type(one), one.transfer_id) for one in heard.messages]

@@ -132,7 +132,7 @@ async def test_trouble_before_the_first_answer_says_what_and_why_and_the_cursor_
 async def test_home_shows_progress_beside_problems_at_60_columns() -> None:
     app = home()
     async with opened(app, (60, 20)):
-        assert table_of(app).columns_shown.keys() == {"need", "name", "progress", "note"}
+        assert table_of(app).visible_column_widths.keys() == {"need", "name", "progress", "note"}
 
 
 async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> None:
@@ -155,7 +155,9 @@ async def test_sorting_by_key_and_by_heading_and_a_project_s_jobs_alone() -> Non
 async def test_sort_key_walks_the_shown_columns_from_left_to_right(width) -> None:
     app = home()
     async with opened(app, (width, 24)) as pilot:
-        shown = table_of(app).columns_shown.keys() & sortable_columns(job_columns(lambda: None)).keys()
+        shown = (
+            table_of(app).visible_column_widths.keys() & sortable_columns(job_columns(lambda: None)).keys()
+        )
         sorts, positions = [], []
         for _ in shown:
             sorts.append(home_of(app).sort[0])

@@ -124,13 +124,13 @@ async def test_the_first_error_is_pinned_by_what_went_wrong_and_one_key_away() -
 async def test_the_first_error_of_another_day_is_pinned_with_its_day() -> None:
     async with reading((line(1, "fine"),)) as reader:
         for part, notice in (
-            (LogPart((), older=True, ended=True, read_fraction=1), "No errors so far."),
-            (LogPart((), settled=True), "No errors in the log; ! shows what is wrong."),
+            (LogPart((), is_older=True, has_ended=True, read_fraction=1), "No errors so far."),
+            (LogPart((), is_settled=True), "No errors in the log; ! shows what is wrong."),
         ):
             reader.pane.add_part(part)
             await reader.press("e")
             assert reader.notices.splitlines()[-1] == notice
-        await reader.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), older=True))
+        await reader.take(LogPart((line(3 * 86_400, "ERROR: out of luck"),), is_older=True))
         assert " ✗ first error e 02-26 13:00:00 node-0 ERROR: out of luck" in reader.screen
 
 
@@ -300,7 +300,7 @@ class Server:
         rest = (replace(gap, end_ns=start_ns), replace(gap, start_ns=end_ns))
         left = [each for each in rest if each.start_ns < each.end_ns]
         part = sorted([*some, *left], key=stamp_ns)
-        self.pane.add_part(LogPart(tuple(part), filled=gap, wanted_ns=from_ns or gap.end_ns))
+        self.pane.add_part(LogPart(tuple(part), filled_gap=gap, wanted_ns=from_ns or gap.end_ns))
 
 
 @pytest.mark.proves("docs/logs.md", "Memory")
@@ -327,7 +327,7 @@ async def test_lines_not_kept_are_counted_and_read_again_from_their_mark() -> No
         dropped = store.dropped
         assert 8_001 <= dropped < 8_500
         pane.view.viewport.put_cursor(0)
-        assert ") not kept: open to read ──" in await reader.press()
+        assert ") not kept in memory: open to read again ──" in await reader.press()
         await reader.press("enter")
         assert server.requests[2:] == [None]
         assert f"{dropped - 50:,} older lines not kept" in reader.bar
@@ -357,7 +357,7 @@ async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it
         assert "since start" in await reader.bar_after("t")
         assert "12:58:20 n2" not in await reader.press("t") and "no times" in reader.bar
         assert "no times" not in await reader.bar_after("t")
-        reader.pane.add_part(LogPart((), restarted=True))
+        reader.pane.add_part(LogPart((), is_restart=True))
         await reader.take(LogPart((LogLine(time.time_ns(), "now", "node-0", None),)))
         assert "now" in reader.screen
         assert f"{datetime.now(UTC):%Y-}" not in reader.bar
@@ -366,16 +366,16 @@ async def test_times_are_local_utc_ages_elapsed_or_off_and_the_day_is_told_if_it
 async def test_a_log_is_empty_only_once_it_was_read_and_followed_only_once_its_newest_part_was() -> None:
     async with reading(()) as reader:
         for part, status, told in (
-            (LogPart((), ended=True), "job ended", "Reading the log…"),
+            (LogPart((), has_ended=True), "job ended", "Reading the log…"),
             (
-                LogPart((), older=True, read_fraction=1.0),
+                LogPart((), is_older=True, read_fraction=1.0),
                 "job ended",
                 "The job ended without logging anything.",
             ),
-            (LogPart((), restarted=True), "all nodes · reading", "Reading the log…"),
-            (LogPart((), older=True, read_fraction=0.0), "all nodes · reading", "Reading the log…"),
+            (LogPart((), is_restart=True), "all nodes · reading", "Reading the log…"),
+            (LogPart((), is_older=True, read_fraction=0.0), "all nodes · reading", "Reading the log…"),
             (LogPart(()), "following · reading older lines", "Reading the log…"),
-            (LogPart((), older=True, read_fraction=1.0), "following", "No log lines yet."),
+            (LogPart((), is_older=True, read_fraction=1.0), "following", "No log lines yet."),
         ):
             assert told in await reader.take(part) and status in reader.bar
 
@@ -518,7 +518,7 @@ async def test_a_gap_is_read_again_from_its_line() -> None:
         async def retry(gap: LogGap, _from_ns: int | None) -> None:
             assert gap.reason == "the server answered 503"
             found = LogLine(gap.start_ns + SECOND, "found after all", "node-1", None)
-            reader.pane.add_part(LogPart((found,), filled=gap))
+            reader.pane.add_part(LogPart((found,), filled_gap=gap))
 
         reader.page._feed.retry = retry
         await reader.press("at", *"12:21:30", "enter")

@@ -121,7 +121,7 @@ async def test_heading_of_every_sorted_column_is_whole_at_every_width(columns) -
         for width in range(40, 200, 7):
             await pilot.resize_terminal(width, 4)
             for column in columns:
-                if column.id in table.columns_shown and column.sort_key is not None:
+                if column.id in table.visible_column_widths and column.sort_key is not None:
                     for descending, arrow in enumerate("▴▾"):
                         table.sort_mark = (column.id, bool(descending))
                         assert f" {column.title.strip()}{arrow}" in table.render_line(0).text

@@ -38,11 +38,11 @@ class Reader:
         """What a viewer shows, which puts older parts before the others and filled gaps in their place."""
         shown: list[LogEntry] = []
         for part in self.parts:
-            if part.filled is not None:
-                at = shown.index(part.filled)
+            if part.filled_gap is not None:
+                at = shown.index(part.filled_gap)
                 shown[at : at + 1] = part.entries
             else:
-                shown = [*part.entries, *shown] if part.older else [*shown, *part.entries]
+                shown = [*part.entries, *shown] if part.is_older else [*shown, *part.entries]
         return shown
 
 
@@ -84,7 +84,7 @@ async def test_the_newest_lines_come_first_and_the_rest_with_its_progress() -> N
     assert newest[-1].stamp_ns in [line.timestamp_ns for line in reader.taken[:1_000]]
     stamps = [entry.timestamp_ns for entry in reader.entries]
     assert stamps == sorted(stamps)
-    told = [part.read_fraction for part in reader.parts if part.older]
+    told = [part.read_fraction for part in reader.parts if part.is_older]
     assert len(told) > 3
     assert told == sorted(told)
     assert told[-1] == 1.0
@@ -134,7 +134,7 @@ async def test_a_gap_tried_again_in_vain_and_then_filled() -> None:
         await reader.log.retry(gap)
         still = [entry for entry in reader.entries if isinstance(entry, LogGap)]
         assert still
-        assert reader.parts[-1].filled == gap
+        assert reader.parts[-1].filled_gap == gap
 
         job.broken = (0, 0)
         for each in still:
@@ -154,10 +154,10 @@ class Viewer:
         self.log = RunLog(watcher, fold=lambda _: None, publish=self._show)
 
     def _show(self, part: LogPart) -> None:
-        if part.filled is not None:
-            assert self.store.replace_gap(part.filled, part.entries)
+        if part.filled_gap is not None:
+            assert self.store.replace_gap(part.filled_gap, part.entries)
         else:
-            (self.store.prepend if part.older else self.store.append)(part.entries)
+            (self.store.prepend if part.is_older else self.store.append)(part.entries)
 
     @property
     def lines(self) -> list[LogLine]:

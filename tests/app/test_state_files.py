@@ -79,7 +79,7 @@ def test_configs_are_found_whatever_the_recent_ones_are(tmp_path: Path, instead:
     INSTEAD[instead](path)
     assert [choice.path for choice in find_configs(config.parent, path)] == [config]
     remember_config(config, path)
-    assert [choice.recent for choice in find_configs(config.parent, path)] == [instead != "folder"]
+    assert [choice.is_recent for choice in find_configs(config.parent, path)] == [instead != "folder"]
 
 
 def test_recent_config_of_an_impossible_name_is_left_out(tmp_path: Path) -> None:

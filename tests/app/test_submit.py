@@ -205,7 +205,7 @@ def test_typed_path_is_completed_by_folders_and_python_files(here: Path) -> None
 
 
 def test_note_is_apart_from_a_long_path() -> None:
-    choice = ConfigChoice(Path("/jobs/multinode-with-fsdp/config.py"), recent=True)
+    choice = ConfigChoice(Path("/jobs/multinode-with-fsdp/config.py"), is_recent=True)
     (column,) = CHOICE_COLUMNS
     assert "".join(text for text, _ in column.cell(choice)) == f"{choice.path} recent"
 
@@ -221,7 +221,7 @@ def test_recent_configs_come_first_then_only_those_that_name_a_project(tmp_path:
     (tmp_path / "e" / "config.py").symlink_to(tmp_path / "gone")
     for name in ("a", "b", "gone", "b"):
         remember_config(tmp_path / name / "config.py", memory)
-    found = [(choice.path.parent.name, choice.recent) for choice in find_configs(tmp_path, memory)]
+    found = [(choice.path.parent.name, choice.is_recent) for choice in find_configs(tmp_path, memory)]
     assert found == [("b", True), ("a", True), ("d", False), ("f", False)]
     for content in ("", "not json", '{"a": 1}', "[1, null]"):
         memory.write_text(content, encoding="utf-8")
@@ -231,4 +231,7 @@ def test_recent_configs_come_first_then_only_those_that_name_a_project(tmp_path:
 def test_large_config_is_not_previewed(tmp_path: Path) -> None:
     config = tmp_path / "config.py"
     config.write_text("names = [\n" + '    "one name of many",\n' * 10_000 + "]\n", encoding="utf-8")
-    assert ConfigChoice(config).read() == "# 234 KiB: too large to be shown without values of variables"
+    assert (
+        ConfigChoice(config).read()
+        == "# 234 KiB: too large to show with the values of environment variables removed"
+    )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api_client.emulator.backend import LogQuery, StoredFile
-from api_client.emulator.catalog import instance
+from api_client.emulator.catalog import find_instance_type
 from api_client.models import (
     CachedFile,
     Checkpoint,
@@ -26,7 +26,7 @@ from api_client.models import (
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
-MACHINE = instance("H100:8 208x1872")
+MACHINE = find_instance_type("H100:8 208x1872")
 
 
 class FakeBackend:

@@ -45,7 +45,7 @@ READING_LOG = "the log is still being read"
 EMPTY_FORM = DeployForm(Facts(datetime.min.replace(tzinfo=UTC)))
 """The form before the server's data has arrived."""
 Stage = Literal["loading", "asking", "working", "tried", "following"]
-"""``tried`` follows a dry run, ``following`` a deployment."""
+"""The stage of the deploy form: ``tried`` after a dry run, ``following`` after a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class DeploySnapshot:
     """The starts of the deployment's replicas."""
     pending: str = ""
     """Text about the change that is being requested, such as "promoting…"."""
-    show_again: str = ""
+    show_command: str = ""
     """The command that shows the deployment later; empty if there is none."""
     calls: Calls | None = None
     """How to call the deployment; None until it serves."""
@@ -120,7 +120,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         await self._check_checkpoints()
 
     def show(self, form: DeployForm) -> None:
-        """Show another state of the form, such as another question."""
+        """Publish another state of the form, such as another question."""
         self._change(stage="asking", form=form, error="", note="")
 
     async def answer(self, question_id: str, answer: Answer) -> None:
@@ -198,12 +198,12 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         """Show the response to a deployment request; unless it was a dry run, follow the deployment."""
         write_error, remote = sent.write_error, self._session.remote
         is_local = serves_nothing(remote)
-        show = remote.command_line("deployments", "show", sent.result.version_id or "")
+        show_command = remote.command_line("deployments", "show", sent.result.version_id or "")
         self._change(
             stage="tried" if dry_run else "following",
             sent=sent,
             error=f"can't write the truss config: {why_not_written(write_error)}" if write_error else "",
-            show_again="" if is_local else show,
+            show_command="" if is_local else show_command,
             serves_nothing=is_local,
         )
         if not dry_run:

@@ -99,17 +99,17 @@ class DownloadsFeed:
 
     async def download(self, transfer_id: str, resolve_conflicts: ResolveConflicts) -> None:
         """Plan a download, wait for its turn, and run it; the list shows the outcome."""
-        queued = self._downloads[transfer_id]
-        queued.task = asyncio.current_task()
+        queued_download = self._downloads[transfer_id]
+        queued_download.task = asyncio.current_task()
         self._change(transfer_id, state=TransferState.PLANNING, error="", speed=None, eta_s=None)
         try:
-            plan = await self._plan(queued)
+            plan = await self._plan(queued_download)
             self._change(transfer_id, size_bytes=plan.total_bytes, folder=str(plan.folder))
-            existing = await resolve_conflicts(plan, queued.existing)
+            existing = await resolve_conflicts(plan, queued_download.existing)
             if existing is None:
                 self._drop(transfer_id)
                 return
-            queued.existing = existing if plan.conflicts else queued.existing
+            queued_download.existing = existing if plan.conflicts else queued_download.existing
             self._change(transfer_id, state=TransferState.WAITING)
             async with self._transfer_lock:
                 self._change(transfer_id, state=TransferState.ACTIVE)

@@ -74,7 +74,7 @@ class FleetFeed:
         self._previewed_ended: list[TrainingJob] = []
         self._fold = FleetFold()
         self._folded_previews: Mapping[str, JobPreview] = {}
-        """The previews, by job ID, from which the fold made its rows of ended jobs."""
+        """The previews by job ID that the fold's current rows of ended jobs show."""
         self._is_manual_refresh = False
         self._is_listed = asyncio.Event()
         self._pause = Pause(session.clock)
@@ -191,16 +191,16 @@ class FleetFeed:
                 statuses=sorted(RUNNABLE_STATUSES), retry=self._session.polling_retry, unreadable=unreadable
             )
             self._unreadable_jobs = max(self._unreadable_jobs, unreadable, key=len)
-            updated = {job.id: job for job in reuse_unchanged(listed_jobs, self._jobs)}
-            unlisted = [job for job in self._unfinished_jobs if job.id not in updated]
+            updated_jobs = {job.id: job for job in reuse_unchanged(listed_jobs, self._jobs)}
+            unlisted = [job for job in self._unfinished_jobs if job.id not in updated_jobs]
             # An unlisted job may have ended or been deleted, or its response may be invalid.
             ignored_errors = (NotFound, InvalidAnswer) if unreadable else (NotFound,)
             for job in unlisted:
                 with suppress(*ignored_errors):
-                    updated[job.id] = await client.jobs.get(job.project_id, job.id)
-            self._jobs |= updated
-            self._live_jobs |= updated
-            ended_jobs = filter(self._is_ended_run, updated.values())
+                    updated_jobs[job.id] = await client.jobs.get(job.project_id, job.id)
+            self._jobs |= updated_jobs
+            self._live_jobs |= updated_jobs
+            ended_jobs = filter(self._is_ended_run, updated_jobs.values())
             self._previewed_ended = previewed_jobs([*self._previewed_ended, *ended_jobs])
         project_ids = {project.id for project in self._projects}
         if any(job.project_id not in project_ids for job in self._live_jobs.values()):
@@ -253,7 +253,7 @@ class FleetFeed:
         return self._is_cost_read and self._preview_feed is not None and self._preview_feed.is_read
 
     def _publish_read(self) -> None:
-        """Publish after a read; at once when everything has been read, because commands wait for that."""
+        """Publish soon; at once when everything has been read, because commands wait for everything."""
         if self._is_all_read and not self._is_read:
             self._publish()
         else:

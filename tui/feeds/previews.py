@@ -109,12 +109,12 @@ class PreviewFeed:
             async with self._idle_lock:  # while there is nothing to read, only one of the tasks polls
                 while (next_read := self._next_read()) is None:
                     await self._idle_pause(1.0)
-                job, read = next_read
+                job, read_job = next_read
                 self._busy_ids.add(job.id)
             was_read = not self._is_unread(job)
             pause_s = 1.0  # after an error
             with suppress(RequestError):
-                await read(job)
+                await read_job(job)
                 pause_s = 0.02  # lets the event loop handle keys
             self.previews.setdefault(job.id, NO_PREVIEW)  # also if the job cannot be read
             self._busy_ids.discard(job.id)

@@ -21,18 +21,18 @@ class LogPart:
     """Log entries in time order, to append to the log unless one of the fields says otherwise."""
 
     entries: tuple[LogEntry, ...]
-    older: bool = False
+    is_older: bool = False
     """True if the entries precede all entries published before."""
-    ended: bool = False
+    has_ended: bool = False
     """True if the job has ended; a few late lines may still arrive."""
-    settled: bool = False
+    is_settled: bool = False
     """True if the job has ended and no more lines will arrive."""
-    restarted: bool = False
+    is_restart: bool = False
     """True if all parts published before must be discarded, because the log is read again after an error."""
-    filled: LogGap | None = None
+    filled_gap: LogGap | None = None
     """A gap that was read again; the entries replace it."""
     read_fraction: float | None = None
-    """In an ``older`` part, the fraction of the older log read so far, by time; 1 in the last such part."""
+    """If ``is_older``, the fraction of the older log read so far, by time; 1 in the last such part."""
     wanted_ns: int | None = None
     """In a part that fills a gap, the time of the lines that the user wants to see; None for its start."""
 
@@ -72,7 +72,7 @@ class RunLog:
         await gather_or_cancel(follow, self._read_history(job, history_end, caught_up))
 
     async def retry(self, gap: LogGap, from_ns: int | None = None) -> None:
-        """Read the lines of a gap again, and publish them as a part with ``filled=gap``.
+        """Read the lines of a gap again, and publish them as a part with ``filled_gap=gap``.
 
         The part's entries include a smaller gap for lines that still cannot be read. If the gap is a
         ``NotKept``, about ``gap.at_once`` lines are read: the newest lines, or with ``from_ns``, the lines
@@ -82,12 +82,12 @@ class RunLog:
         if isinstance(gap, NotKept):
             entries = await self._read_not_kept(job, gap, from_ns)
             wanted_ns = gap.end_ns if from_ns is None else from_ns
-            self._publish(LogPart(entries, filled=gap, wanted_ns=wanted_ns))
+            self._publish(LogPart(entries, filled_gap=gap, wanted_ns=wanted_ns))
             return
         entries = await self._client.logs.fill(job.project_id, job.id, gap)
         self._watcher.progress.forget(gap)
         self._fold(entries)
-        self._publish(LogPart(entries, filled=gap))
+        self._publish(LogPart(entries, filled_gap=gap))
 
     async def _read_not_kept(
         self, job: TrainingJob, gap: NotKept, from_ns: int | None
@@ -119,7 +119,7 @@ class RunLog:
             self._is_previous_discarded = True
             self.newest_is_read = self.is_read = False
             self._watcher.restart_log()
-            self._publish(LogPart((), restarted=True))
+            self._publish(LogPart((), is_restart=True))
 
     def _history_end(self, job: TrainingJob) -> datetime:
         """Return the time at which history ends and following begins, without overlap or gap."""
@@ -132,7 +132,7 @@ class RunLog:
         logs = self._client.logs
         async for batch in logs.follow(job.project_id, job.id, start=history_end, newest_first=True):
             if isinstance(batch, LogEnd):
-                self._report_end(batch.job, settled=True)
+                self._report_end(batch.job, is_settled=True)
             elif batch.finished_job is not None:
                 # Late lines may arrive for a minute, but there is no need to wait for them.
                 self._report_end(batch.finished_job)
@@ -142,11 +142,11 @@ class RunLog:
                     self.newest_is_read = True
                     caught_up.set()
                 fraction = None if batch.caught_up else batch.read_part or 0.0
-                self._publish(LogPart(batch.entries, older=not batch.caught_up, read_fraction=fraction))
+                self._publish(LogPart(batch.entries, is_older=not batch.caught_up, read_fraction=fraction))
 
-    def _report_end(self, job: TrainingJob, *, settled: bool = False) -> None:
+    def _report_end(self, job: TrainingJob, *, is_settled: bool = False) -> None:
         self._discard_previous()
-        self._publish(LogPart((), ended=True, settled=settled))
+        self._publish(LogPart((), has_ended=True, is_settled=is_settled))
         self._watcher.change(job=job)
 
     async def _read_history(self, job: TrainingJob, history_end: datetime, caught_up: asyncio.Event) -> None:
@@ -160,12 +160,12 @@ class RunLog:
             async with aclosing(history) as batches:
                 async for batch in batches:
                     await self._fold_entries(batch.entries)
-                    self._publish(LogPart(batch.entries, older=True, read_fraction=batch.read_part or 0.0))
+                    self._publish(LogPart(batch.entries, is_older=True, read_fraction=batch.read_part or 0.0))
                     # Let keys and repaints go first; the stream reads ahead in the meantime, up to a limit.
                     await self._client.clock.sleep(0.005)
         self.is_read = True
         self._fold(())
-        self._publish(LogPart((), older=True, read_fraction=1.0))
+        self._publish(LogPart((), is_older=True, read_fraction=1.0))
 
     async def _fold_entries(self, entries: Sequence[LogEntry]) -> None:
         self._discard_previous()

@@ -39,10 +39,10 @@ RECENT_CONFIGS_FILE = "recent-configs.json"
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """A config file (``recent`` if it was submitted from this machine before), or a starter project."""
+    """A config file (``is_recent`` if it was submitted from this machine before), or a starter project."""
 
     path: Path
-    recent: bool = False
+    is_recent: bool = False
     starter: StarterProject | None = None
 
     @property
@@ -58,7 +58,7 @@ class ConfigChoice:
     def note(self) -> str:
         if self.starter is not None:
             return f"{self.starter.machine} · {self.starter.summary}"
-        return "recent" if self.recent else ""
+        return "recent" if self.is_recent else ""
 
     def read(self) -> str:
         """Return the config's text without values of environment variables; "" if it cannot be read."""
@@ -130,7 +130,9 @@ Stage = Literal["choosing", "loading", "reviewing", "submitting", "submitted"]
 
 def _redacted_source(config: Path) -> str:
     if (size_bytes := config.stat().st_size) > 100_000:  # redacting a megabyte takes five seconds
-        return f"# {bytes_iec(size_bytes)}: too large to be shown without values of variables"
+        return (
+            f"# {bytes_iec(size_bytes)}: too large to show with the values of environment variables removed"
+        )
     text = config.read_text(encoding="utf-8", errors="replace")
     redacted, _ = redaction({config.name: text}, lambda _value: "…")
     lines = (redacted(config.name) or "").splitlines(keepends=True)
@@ -230,14 +232,14 @@ class SubmissionFeed(SnapshotFeed[SubmissionSnapshot]):
         )
 
     async def submit(self) -> None:
-        config, loaded = self.snapshot.config, self._loaded_project
-        if config is None or loaded is None or not self.snapshot.can_submit:
+        config, loaded_project = self.snapshot.config, self._loaded_project
+        if config is None or loaded_project is None or not self.snapshot.can_submit:
             return
         self._change(stage="submitting", error="", progress=SubmissionProgress("archiving"))
         try:
             submission = await submit(
                 self._session.client,
-                loaded,
+                loaded_project,
                 source_dir=config.parent,
                 overrides=self._overrides,
                 on_progress=lambda progress: self._change(progress=progress),

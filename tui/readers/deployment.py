@@ -49,7 +49,7 @@ from tui.forms.deployment import DeployForm
 from tui.forms.draft import USUAL_HF_SECRET, Facts
 from tui.text.times import time_key
 
-T = TypeVar("T")
+Response = TypeVar("Response")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +167,11 @@ async def _team_id(client: TrainingClient, project_id: str) -> str | None:
     return None
 
 
-async def _if_available(request: Callable[[], Awaitable[T]]) -> T | None:
-    """Return the response; None if the server lacks or refuses the route. Raises if the key is invalid."""
+async def _if_available(request: Callable[[], Awaitable[Response]]) -> Response | None:
+    """Return the response; None if the server lacks or refuses the route.
+
+    Raises RequestError if the key is invalid or the server does not respond.
+    """
     try:
         return await request()
     except (ErrorAnswer, InvalidAnswer) as error:

@@ -69,8 +69,8 @@ class Timeline:
     def advance(self) -> None:
         recording, at = self._recording, self.at
         job = recording.job_at(at)
-        lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
-        self._progress.add(line.entry for line in lines)
+        new_lines, self._position = recording.log.arriving(self._position, recording.now_ns(at))
+        self._progress.add(line.entry for line in new_lines)
         now_ns = epoch_ns(at)
         new_samples = recording.metrics.select(self._metrics_until_ns + 1, now_ns, step_s=HEALTH_STEP_S)
         self._metrics_until_ns = now_ns
@@ -154,7 +154,7 @@ class RecordingIndex:
         self._copies: list[tuple[int, bytes]] = []
         """Pickled, compressed copies of the first pass, each with the arrival time of its last line (ns)."""
         self._store_copy()
-        self._next_copy = self._blocks_between = len(self._log.blocks.items) // MAX_COPIES + 1
+        self._next_copy = self._blocks_between_copies = len(self._log.blocks.items) // MAX_COPIES + 1
         self._newest_error_ns = -SAME_ERROR_NS
         self._moments: list[Moment] = []
         self._moment_search = self._find_moments(Timeline(recording, settings))
@@ -189,7 +189,7 @@ class RecordingIndex:
         for line in lines:
             self._add_error(line)
         if first_pass.position[0] >= self._next_copy:
-            self._next_copy = first_pass.position[0] + self._blocks_between
+            self._next_copy = first_pass.position[0] + self._blocks_between_copies
             self._store_copy()
         return bool(lines)
 

@@ -106,7 +106,7 @@ class RecordedRun:
                 assert self._process.stdout is not None
                 return pickle.load(self._process.stdout)
             except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-                raise RecordingError(f"the analysis of {self._recording.path} ended") from error
+                raise RecordingError(f"the process that analyzes {self._recording.path} has ended") from error
 
     def close(self) -> None:
         """End the analysis process; a call that waits for it raises RecordingError."""

@@ -57,7 +57,7 @@ async def next_checkpoint(
     Raises RequestError if the server refuses.
     """
 
-    async def read() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
+    async def read_job_and_checkpoints() -> tuple[TrainingJob, dict[SavedKey, Checkpoint]]:
         current_job = await client.jobs.find(job.id)
         checkpoints = await client.checkpoints.list(job.project_id, job.id)
         stored_checkpoints = [
@@ -67,7 +67,7 @@ async def next_checkpoint(
 
     read_with_retries = partial(
         retrying,
-        read,
+        read_job_and_checkpoints,
         LASTING,
         sleep=client.clock.sleep,
         may_repeat=lambda error: error.retryable,

@@ -38,8 +38,8 @@ class _HealthFile(State):
 def stored_health(server: str, job_ids: Collection[str], now_s: float) -> dict[str, StoredHealth]:
     """Return the stored health of jobs by ID, if recent; ``server`` is the address of their server."""
     in_file = read_state(state_path(FILE_NAME), _HealthFile).jobs
-    stored = {job_id: in_file.get(f"{server} {job_id}", StoredHealth()) for job_id in job_ids}
-    return {job_id: health for job_id, health in stored.items() if _is_recent(health, now_s)}
+    health_by_job = {job_id: in_file.get(f"{server} {job_id}", StoredHealth()) for job_id in job_ids}
+    return {job_id: health for job_id, health in health_by_job.items() if _is_recent(health, now_s)}
 
 
 def store_health(server: str, jobs: Mapping[str, StoredHealth], now_s: float) -> None:

@@ -232,11 +232,11 @@ class RunWatcher:
     async def check(self) -> None:
         """Run the health checks in a thread, since checking 64 nodes would delay keys."""
         run = self.snapshot
-        checked = await asyncio.to_thread(judged, run, self.settings.rules, run.findings)
-        if is_all_checked(checked):
+        checked_run = await asyncio.to_thread(judged, run, self.settings.rules, run.findings)
+        if is_all_checked(checked_run):
             self._earlier_findings = ()
-        findings = with_earlier(checked.findings, self._earlier_findings)
-        self.change(checked_sources=checked.checked_sources, compares_nodes=checked.compares_nodes)
+        findings = with_earlier(checked_run.findings, self._earlier_findings)
+        self.change(checked_sources=checked_run.checked_sources, compares_nodes=checked_run.compares_nodes)
         self.snapshot = with_findings(self.snapshot, findings)
 
     async def check_checkpoints(self) -> None:
@@ -338,7 +338,7 @@ async def read_run(
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run with its checkpoints checked; ``problem`` says why that was impossible, if so (not sanitized)."""
+    """A run with checked checkpoints; ``problem`` (not sanitized) says why the check failed, if it did."""
 
     run: RunSnapshot
     problem: str = ""

@@ -86,7 +86,7 @@ class ComparedCharts:
                 x_axis=self._axis,
                 end_label="",
                 empty_text="no training progress in these logs so far",
-                log=view.log_scale,
+                is_logarithmic=view.log_scale,
                 smoothing=view.smoothing,
                 shows_samples=len(lines) == 1,
                 hidden=view.hidden,
@@ -212,7 +212,7 @@ class CompareRunsScreen(ChartControls, AppScreen):
         differing_text = f"{sum(row.differs for row in rows)} of {counted(len(rows), 'row')}"
         if self.differing_only:
             facts.append([(f"diffs only: {differing_text}", "accent")])
-        shown_count = len(self.query_one(RowTable).columns_shown) - 2
+        shown_count = len(self.query_one(RowTable).visible_column_widths) - 2
         if 0 < shown_count < len(runs):
             next_key = self.key_for("compare.next_base")
             facts.append([(f"{shown_count}/{len(runs)} shown, {next_key} for next", "warn")])

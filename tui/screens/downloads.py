@@ -157,7 +157,7 @@ class DownloadsScreen(AppScreen):
     def __init__(self) -> None:
         super().__init__()
         self._table = RowTable(
-            TRANSFER_COLUMNS, lambda transfer: transfer.id, id="transfers", opens=False, sized=True
+            TRANSFER_COLUMNS, lambda transfer: transfer.id, id="transfers", opens=False, sizes_by_content=True
         )
 
     def compose_body(self) -> ComposeResult:
@@ -168,8 +168,8 @@ class DownloadsScreen(AppScreen):
             lambda file: str(file.path),
             id="files",
             opens=False,
-            sized=True,
-            like=self._table,
+            sizes_by_content=True,
+            aligned_with=self._table,
         )
         files_key, source_key = map(self.key_for, ("checkpoints.download_checkpoint", "job.download_source"))
         yield WrappedText(NO_DOWNLOADS.format(files=files_key, source=source_key), id="nothing")

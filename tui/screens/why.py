@@ -218,7 +218,7 @@ def _chart_spec(
         tick_base=2 if figure.unit == "B" else 10,
         x_axis="clock",
         emphasis=frozenset({figure.series[-1].name}) if finding is not None and finding.node else frozenset(),
-        band=len(figure.series) > 1,
+        has_band=len(figure.series) > 1,
         marks=marks,
     )
 

@@ -15,12 +15,12 @@ else:
 class CachedComponentStyles(Widget):
     """Mixin for widgets whose component styles depend only on the theme and the focus.
 
-    Textual computes the style of each component class of each widget whenever a CSS class of an ancestor
-    changes. Without that, showing a tab with fifteen charts takes 40 ms of CPU instead of 145, and creates
-    12,000 objects of garbage instead of 40,000.
+    Textual itself computes the style of each component class of each widget whenever a CSS class of an
+    ancestor changes. The cache reduces the cost of showing a tab with fifteen charts from 145 to 40 ms of
+    CPU, and from 40,000 to 12,000 objects of garbage.
     """
 
-    _rules: object = None
+    _cached_rules: object = None
     """The stylesheet's rules when the styles were computed; a change of the theme replaces this object."""
     _had_focus = False
     """Whether the widget had the focus when the component styles were computed."""
@@ -46,7 +46,7 @@ class CachedComponentStyles(Widget):
 
     def _get_component_classes(self) -> frozenset[str]:  # type: ignore[override]
         rules = self.app.stylesheet.rules
-        if rules is self._rules and self.has_focus == self._had_focus:
+        if rules is self._cached_rules and self.has_focus == self._had_focus:
             return frozenset()  # so that Textual computes no styles, and the current ones stay
-        self._rules, self._had_focus = rules, self.has_focus
+        self._cached_rules, self._had_focus = rules, self.has_focus
         return super()._get_component_classes()

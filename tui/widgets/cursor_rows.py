@@ -57,7 +57,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._cursor = 0
-        self._hover: int | None = None
+        self._hovered_row: int | None = None
 
     @property
     def row_count(self) -> int:
@@ -72,7 +72,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _row_clicked(self, *, was_at_cursor: bool) -> None:
-        """Handle a click on a row, after the cursor moved there; ``was_at_cursor`` if it was there before."""
+        """Handle a click on a row after moving the cursor to it; ``was_at_cursor``: it was there already."""
         raise NotImplementedError
 
     def _heading_clicked(self, x: int) -> None:
@@ -87,7 +87,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         """Return the component style of a row: cursor or hover; empty for an ordinary row."""
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred" if self.blurred_cursor else ""
-        return "hover" if index == self._hover else ""
+        return "hover" if index == self._hovered_row else ""
 
     def _refresh_row(self, index: int) -> None:
         self.refresh_line(self._line_of(index) + HEADING_LINES)
@@ -142,7 +142,7 @@ class CursorRows(CachedComponentStyles, ScrollView, can_focus=True):
         self._hover_over(None)
 
     def _hover_over(self, index: int | None) -> None:
-        previous, self._hover = self._hover, index
+        previous, self._hovered_row = self._hovered_row, index
         if index != previous:
             for changed_row in (previous, index):
                 if changed_row is not None:

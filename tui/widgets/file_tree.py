@@ -36,7 +36,7 @@ SORT_KEY_BY_COLUMN = {
     "time": SortKey.TIME,
     "type": SortKey.TYPE,
 }
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="files")
+_EXECUTOR = ThreadPoolExecutor(1, thread_name_prefix="files")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +102,7 @@ class FileTreeView(RowTable[int]):
         """The last request that was carried out, and its rows; only the thread changes it."""
         self.visible_rows: VisibleRows | None = None
         """The rows on display; None without files."""
-        self._newest_work: Future[None] | None = None
+        self._newest_future: Future[None] | None = None
         self._activity = ""
         """What the thread is doing, such as "arranging…"; empty if it is idle."""
         self._last_path: str | None = None
@@ -184,7 +184,7 @@ class FileTreeView(RowTable[int]):
 
         Meanwhile, ``activity`` is shown beside the heading.
         """
-        self._newest_work = future = _THREAD.submit(work)
+        self._newest_future = future = _EXECUTOR.submit(work)
         wait([future], BLOCKING_WAIT_S)
         if future.done():
             self._show_result(future)
@@ -200,7 +200,7 @@ class FileTreeView(RowTable[int]):
         self._show_result(future)
 
     def _show_result(self, future: Future[None]) -> None:
-        if future is self._newest_work:
+        if future is self._newest_future:
             self._activity = ""
         self.refresh()
         future.result()
@@ -323,11 +323,11 @@ class FileTreeView(RowTable[int]):
         node = self.cursor_row
         if node is None or not self._is_directory(node):
             return
-        rows, below = self._shown_rows, self._cursor + 1
+        rows, row_below = self._shown_rows, self._cursor + 1
         if not rows.is_open(node):
             self.toggle()
-        elif below < len(rows.nodes) and rows.tree.parents[rows.nodes[below]] == node:
-            self._move_cursor(below)
+        elif row_below < len(rows.nodes) and rows.tree.parents[rows.nodes[row_below]] == node:
+            self._move_cursor(row_below)
 
     def action_go_out(self) -> None:
         node = self.cursor_row

@@ -30,7 +30,7 @@ from tui.widgets.cursor_rows import HEADING_LINES, CursorRows
 from tui.widgets.tones import HEAT, HEAT_LEVELS
 
 Fractions = tuple[float | None, ...]
-"""Such as the utilization of each GPU of a node, 0 to 1; None if unknown."""
+"""A fraction from 0 to 1 for each GPU of a node, such as its utilization; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class MatrixRow:
         label_note: A sign and a word such as "▲ slow", or empty. Without room, only the sign is shown.
         values: The value of each GPU.
         mean: The mean of the values.
-        history: The node's values over time, drawn if ``Frame.over_time``; ``Frame.full`` counts as 1.
+        history: The node's values over time, drawn if ``Frame.shows_history``; ``Frame.full`` counts as 1.
         facts: CPU, memory, disk … as text, in the order of ``Frame.facts``.
     """
 
@@ -62,22 +62,22 @@ class Frame:
     """Display settings of a matrix.
 
     Attributes:
-        over_time: True to show the history of each node instead of its GPUs.
-        start: Begin of the histories, epoch seconds.
+        shows_history: True to show the history of each node instead of its GPUs.
+        start: Start of the histories, epoch seconds.
         end: End of the histories, epoch seconds.
         full: Value in a history that counts as 1.
-        live: False for an ended run: all cells have the color of a busy GPU, as nothing needs attention.
+        is_live: False for an ended run: all cells have the color of a busy GPU, as nothing needs attention.
         low_is_bad: True if each cell of a history shows the lowest value of its time range, not the highest.
         facts: Headings of the columns beside the cells.
         empty_text: Shown if there are no nodes.
     """
 
     title: str = ""
-    over_time: bool = False
+    shows_history: bool = False
     start: float = 0.0
     end: float = 0.0
     full: float = 1.0
-    live: bool = True
+    is_live: bool = True
     low_is_bad: bool = True
     facts: tuple[str, ...] = ()
     empty_text: str = "reading…"
@@ -91,14 +91,14 @@ _UNKNOWN = "·"
 
 
 def _level(fraction: float | None, levels: int) -> int:
-    """Divide 0 … 1 into ``levels`` equal ranges; return the index of that of a fraction, -1 if unknown."""
+    """Return the level of a fraction (0 to 1), from 0 to ``levels`` - 1; -1 if the fraction is unknown."""
     if fraction is None or isnan(fraction):
         return -1
     return min(levels - 1, int(max(fraction, 0.0) * levels))
 
 
 def heat_style(fraction: float | None) -> str:
-    """Return the name of the style of a fraction: a heat color, or that of an unknown value."""
+    """Return the name of the style of a fraction: a heat color, or "unknown"."""
     level = _level(fraction, HEAT_LEVELS)
     return "unknown" if level < 0 else f"heat-{level}"
 
@@ -116,8 +116,8 @@ def braille_bars(fractions: Fractions) -> list[Run]:
         pair = (*fractions[index : index + 2], None)[:2]
         left, right = ((1 << 1 + _level(fraction, 4)) - 1 for fraction in pair)
         character = CHARACTERS[left << 4 | right] if left or right else _UNKNOWN
-        known = [fraction for fraction in pair if fraction is not None and not isnan(fraction)]
-        runs.append((character, heat_style(min(known, default=None))))
+        known_fractions = [fraction for fraction in pair if fraction is not None and not isnan(fraction)]
+        runs.append((character, heat_style(min(known_fractions, default=None))))
     return runs
 
 
@@ -131,15 +131,15 @@ _MIN_HISTORY_CELLS = 10
 class NodeList:
     """The layout with a line for each node: name, mean, note, GPUs (or history) and facts."""
 
-    across = 1
+    nodes_per_line = 1
     """Number of nodes on a line."""
 
     def __init__(self, rows: Sequence[MatrixRow], frame: Frame, width: int) -> None:
         self._rows, self._frame, self._width = rows, frame, width
-        self._gpus = max((len(row.values) for row in rows), default=0)
+        self._gpu_count = max((len(row.values) for row in rows), default=0)
         # A history, or the bar of a single GPU, is as wide as there is room.
-        self._fills_width = frame.over_time or self._gpus == 1
-        self.has_footer = bool(rows) and frame.over_time
+        self._fills_width = frame.shows_history or self._gpu_count == 1
+        self.has_footer = bool(rows) and frame.shows_history
         self._place_columns()
 
     def _place_columns(self) -> None:
@@ -147,18 +147,20 @@ class NodeList:
         names = [sanitize(row.name) for row in rows]
         name_cells = min(MAX_NAME_CELLS, max(map(cell_len, names), default=0))
         # Reserve cells for a note such as "▲ slow", so that the GPUs don't move when it appears.
-        reserved = 6 if self._gpus > 1 else 0
+        reserved = 6 if self._gpu_count > 1 else 0
         note_cells = max([reserved, *(cell_len(sanitize(row.label_note)) for row in rows)])
         left_cells = name_cells + 1 + VALUE_CELLS + 1 + note_cells + 2
         fact_columns = zip(frame.facts, *(row.facts for row in rows), strict=False)
         self._fact_widths = [2 + max(cell_len(sanitize(text)) for text in column) for column in fact_columns]
         facts_cells = sum(self._fact_widths)
         # A single GPU needs no number: its value is the mean beside the name.
-        shows_values = self._gpus > 1 and left_cells + self._gpus * _NUMBER_STEP + facts_cells <= width
+        shows_values = (
+            self._gpu_count > 1 and left_cells + self._gpu_count * _NUMBER_STEP + facts_cells <= width
+        )
         self._cell_step = _NUMBER_STEP if shows_values else _CELL_STEP
-        min_line_cells = _MIN_HISTORY_CELLS if frame.over_time else self._gpus * _CELL_STEP - 1
+        min_line_cells = _MIN_HISTORY_CELLS if frame.shows_history else self._gpu_count * _CELL_STEP - 1
         self._left_cells = max(0, min(left_cells, width - min_line_cells))
-        line_cells = 2 * _MIN_HISTORY_CELLS if frame.over_time else self._gpus * self._cell_step
+        line_cells = 2 * _MIN_HISTORY_CELLS if frame.shows_history else self._gpu_count * self._cell_step
         while self._fact_widths and self._left_cells + line_cells + sum(self._fact_widths) > width:
             self._fact_widths.pop()
         name_room = self._left_cells - VALUE_CELLS - 2
@@ -179,7 +181,7 @@ class NodeList:
         title_cells += self._line_cells if self._fills_width else 0
         title = clip(title, max(0, title_cells - 1))
         # Only the last digit, because numbers of two digits would touch.
-        gpus = range(0 if self._fills_width else self._gpus)
+        gpus = range(0 if self._fills_width else self._gpu_count)
         numbers = "".join(f"{gpu % 10}".ljust(self._cell_step) for gpu in gpus)
         return [
             (title + " " * (title_cells - cell_len(title)), "title"),
@@ -190,7 +192,7 @@ class NodeList:
         """Return the time axis."""
         frame = self._frame
         begin = f"-{duration_label(frame.end - frame.start, max_units=2)}"
-        end = "now" if frame.live else "end"
+        end = "now" if frame.is_live else "end"
         return [(" " * self._left_cells + begin + end.rjust(self._line_cells - len(begin)), "header")]
 
     def _facts(self, texts: Sequence[str]) -> str:
@@ -214,11 +216,11 @@ class NodeList:
         ]
 
     def _cells(self, row: MatrixRow) -> list[Run]:
-        if self._frame.over_time:
+        if self._frame.shows_history:
             return self._history(row)
-        if self._gpus == 1:
-            used, unused = thin_bar(row.mean or 0.0, self._line_cells)
-            return [(used, heat_style(row.mean)), (unused, "unknown")]
+        if self._gpu_count == 1:
+            filled_part, empty_part = thin_bar(row.mean or 0.0, self._line_cells)
+            return [(filled_part, heat_style(row.mean)), (empty_part, "unknown")]
         runs: list[Run] = []
         for value in row.values:
             character, style = bar(value)
@@ -228,7 +230,7 @@ class NodeList:
                 style = heat_style(row.mean)
             number = f"{percent(value).rstrip('%'):>3} " if self._cell_step == _NUMBER_STEP else ""
             runs += [(character if number else f"{character} ", style), (number, "header")]
-        return [*runs, (" " * (self._cell_step * (self._gpus - len(row.values))), "name")]
+        return [*runs, (" " * (self._cell_step * (self._gpu_count - len(row.values))), "name")]
 
     def _history(self, row: MatrixRow) -> list[Run]:
         frame, cells = self._frame, self._line_cells
@@ -262,11 +264,11 @@ class NodeGrid:
         self._labels = abbreviated_names(short_names(self._names), MAX_NAME_CELLS)
         self._label_cells = max(map(cell_len, self._labels)) + 1
         self._node_cells = -(-max(len(row.values) for row in rows) // 2) + 1
-        self.across = max(1, min(len(rows), (width - self._label_cells) // self._node_cells))
+        self.nodes_per_line = max(1, min(len(rows), (width - self._label_cells) // self._node_cells))
 
     def node_at(self, line: int, column: int) -> int | None:
         position = (column - self._label_cells) // self._node_cells
-        return line * self.across + position if 0 <= position < self.across else None
+        return line * self.nodes_per_line + position if 0 <= position < self.nodes_per_line else None
 
     def header(self) -> list[Run]:
         title = clip(sanitize(self._frame.title), self._width)
@@ -290,8 +292,8 @@ class NodeGrid:
         row = self._rows[index]
         name, note = clip(self._names[index], MAX_NAME_CELLS), sanitize(row.label_note)
         room = self._width - cell_len(f"{name} {percent(row.mean)} {note}")
-        titled = zip(self._frame.facts, row.facts, strict=False)
-        facts = [f"  {title} {sanitize(value)}" for title, value in titled]
+        titled_facts = zip(self._frame.facts, row.facts, strict=False)
+        facts = [f"  {title} {sanitize(value)}" for title, value in titled_facts]
         return [
             (f"{name} ", "name"),
             (percent(row.mean), "value"),
@@ -301,9 +303,9 @@ class NodeGrid:
 
     def line(self, number: int, cursor: int | None) -> list[Run]:
         """Return line ``number``, counted from 0; ``cursor`` is the index of the highlighted node."""
-        first = number * self.across
+        first = number * self.nodes_per_line
         runs: list[Run] = [(self._labels[first].rjust(self._label_cells - 1) + " ", "header")]
-        for index, row in enumerate(self._rows[first : first + self.across], first):
+        for index, row in enumerate(self._rows[first : first + self.nodes_per_line], first):
             bars = braille_bars(row.values)
             runs += [
                 (character, f"{style} cursor" if index == cursor else style) for character, style in bars
@@ -313,13 +315,13 @@ class NodeGrid:
 
 
 def line_count(layout: NodeList | NodeGrid, nodes: int) -> int:
-    return HEADING_LINES + -(-nodes // layout.across) + layout.has_footer
+    return HEADING_LINES + -(-nodes // layout.nodes_per_line) + layout.has_footer
 
 
 def choose_layout(rows: Sequence[MatrixRow], frame: Frame, width: int, height: int) -> NodeList | NodeGrid:
     """Return a ``NodeList``, or a ``NodeGrid`` if the nodes need more than ``height`` lines."""
     has_gpus = any(row.values for row in rows)
-    needs_grid = has_gpus and not frame.over_time and HEADING_LINES + len(rows) > height
+    needs_grid = has_gpus and not frame.shows_history and HEADING_LINES + len(rows) > height
     layout_class = NodeGrid if needs_grid else NodeList
     layout = layout_class(rows, frame, width)
     if line_count(layout, len(rows)) > height:
@@ -419,7 +421,7 @@ class GpuMatrix(CursorRows):
     # The cursor
 
     def _line_of(self, index: int) -> int:
-        return index // self._layout.across
+        return index // self._layout.nodes_per_line
 
     @property
     def footer_lines(self) -> int:
@@ -436,14 +438,14 @@ class GpuMatrix(CursorRows):
             self._move_cursor(index)
 
     def action_cursor_by(self, lines: int) -> None:
-        super().action_cursor_by(lines * self._layout.across)
+        super().action_cursor_by(lines * self._layout.nodes_per_line)
 
     def action_move_across(self, nodes: int) -> None:
         self._move_cursor(self._cursor + nodes)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While each line has one node, leave the keys left and right to the screen."""
-        return action != "move_across" or self._layout.across > 1
+        return action != "move_across" or self._layout.nodes_per_line > 1
 
     def action_select(self) -> None:
         if self.selected is not None:
@@ -463,7 +465,7 @@ class GpuMatrix(CursorRows):
         """Return the style of a run; names that are separated by a space are combined."""
         style = Style.null()
         for style_name in name.split(" "):
-            has_ended_heat = style_name.startswith("heat-") and not self._frame.live
+            has_ended_heat = style_name.startswith("heat-") and not self._frame.is_live
             component = heat_style(1.0) if has_ended_heat else style_name
             style += self.get_component_rich_style(f"gpu-matrix--{component}", partial=component == "cursor")
         return style
@@ -482,7 +484,7 @@ class GpuMatrix(CursorRows):
             # Without focus, the footer is about the first node with a finding.
             first_with_sign = next((index for index, row in enumerate(self._rows) if row.sign), self._cursor)
             runs = layout.footer(self._cursor if self.has_focus else first_with_sign)
-        elif line * layout.across < len(self._rows):
+        elif line * layout.nodes_per_line < len(self._rows):
             runs = layout.line(line, self._cursor if self.has_focus or self.blurred_cursor else None)
         strip = Strip([Segment(text, self._style(name)) for text, name in runs if text])
         return strip.adjust_cell_length(width, self._style("name"))

@@ -51,12 +51,12 @@ def _cell_segments(
         *before, (text, tone) = spans
         spans = [*before, (clip_middle(text, max(1, cells - _spans_width(before))), tone)]
         length = _spans_width(spans)
-    drawn = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
+    drawn_segments = [Segment(text, base + tones.get(tone, Style.null())) for text, tone in spans]
     if length > cells:
-        shown = list(Strip(drawn).crop(0, cells - 1))
-        return [*shown, Segment("…", shown[-1].style if shown else base)]
+        visible_segments = list(Strip(drawn_segments).crop(0, cells - 1))
+        return [*visible_segments, Segment("…", visible_segments[-1].style if visible_segments else base)]
     pad = Segment(" " * (cells - length), base)
-    return [pad, *drawn] if column.align == "right" else [*drawn, pad]
+    return [pad, *drawn_segments] if column.align == "right" else [*drawn_segments, pad]
 
 
 class RowTable(CursorRows, Generic[Row]):
@@ -101,29 +101,30 @@ class RowTable(CursorRows, Generic[Row]):
         *,
         id: str | None = None,
         opens: bool = True,
-        sized: bool = False,
-        like: RowTable[Any] | None = None,
+        sizes_by_content: bool = False,
+        aligned_with: RowTable[Any] | None = None,
     ) -> None:
         """Create an empty table.
 
-        ``key`` returns the unique key of a row. ``opens`` enables opening a row by enter. ``sized`` sizes
-        columns by their content. Columns that the table ``like`` has, too, get the same widths as there,
-        unless a column would have to be dropped or cut for it.
+        ``key`` returns the unique key of a row. ``opens`` is True if enter opens a row. With
+        ``sizes_by_content``, the widths of columns follow from their content. Columns that the table
+        ``aligned_with`` also has get the same widths as in that table, unless a column would have to be
+        dropped or cut for this.
         """
         super().__init__(id=id)
         self._all_columns = tuple(columns)
         self._needed_columns = needed_columns(columns, ())
         self._key = key
         self._opens = opens
-        self._sized = sized
-        self._like = like
+        self._sizes_by_content = sizes_by_content
+        self._aligned_with = aligned_with
         self._gap = GAP
         self._rows: Sequence[Row] = ()
         self.headings_of: Callable[[Sequence[Row]], Sequence[Heading]] = lambda _rows: ()
         """Returns the headings above groups of rows; each heading takes a line."""
         self._headings: Sequence[Heading] = ()
         self.stays_on_top = False
-        """True to keep the cursor on the first row, even if that changes, until the user moves it."""
+        """True to keep the cursor on whichever row is first, until the user moves the cursor."""
         self._cursor_target: str | None = None
         """Key of the row that the user moved the cursor to; the cursor returns if the row reappears."""
         self._layout: tuple[tuple[Column[Row], int], ...] = ()
@@ -150,7 +151,7 @@ class RowTable(CursorRows, Generic[Row]):
         return self._rows[self._cursor] if self._rows else None
 
     @property
-    def columns_shown(self) -> dict[str, int]:
+    def visible_column_widths(self) -> dict[str, int]:
         """The widths of the columns on the screen, by column ID."""
         self._update_layout(self.scrollable_content_region.width)
         return {column.id: cells for column, cells in self._layout}
@@ -164,7 +165,7 @@ class RowTable(CursorRows, Generic[Row]):
         cursor_line = self._line_of(previous_cursor) - self.scroll_offset.y
         self._rows, self._headings = rows, self.headings_of(rows)
         columns = needed_columns(self._all_columns, rows)
-        if self._sized or columns != self._needed_columns:
+        if self._sizes_by_content or columns != self._needed_columns:
             self._needed_columns, self._layout_width = columns, -1
         self.set_class(not rows, "-empty")
         index = self._index_of(self._cursor_target)
@@ -252,12 +253,12 @@ class RowTable(CursorRows, Generic[Row]):
         if width == self._layout_width:
             return
         columns: Sequence[Column[Row]] = self._needed_columns
-        if self._sized:
+        if self._sizes_by_content:
             columns = sized_columns(columns, self._rows[:500], width)
             self._gap = gap_between(columns, width)
         self._layout, self._layout_width = fitted_columns(columns, width, self._gap), width
-        if self._like is not None:
-            widths, gap = self._like.columns_shown, self._like._gap
+        if self._aligned_with is not None:
+            widths, gap = self._aligned_with.visible_column_widths, self._aligned_with._gap
             aligned_columns = [
                 replace(column, width=widths[column.id], flex=0) if column.id in widths else column
                 for column in columns
@@ -285,16 +286,16 @@ class RowTable(CursorRows, Generic[Row]):
 
     def _cells(self, row: Row) -> Cells:
         """Return the cells of a row; a text that is too long extends over the empty cells after it."""
-        result: Cells = []
+        row_cells: Cells = []
         for column, cells in self._layout:
             spans = [(sanitize(text), tone) for text, tone in column.cell(row)]
-            previous_column, previous_spans, room = result[-1] if result else (column, (), 0)
+            previous_column, previous_spans, room = row_cells[-1] if row_cells else (column, (), 0)
             is_too_long = previous_column.align == "left" and _spans_width(previous_spans) > room
             if is_too_long and not _spans_width(spans):
-                result[-1] = (previous_column, previous_spans, room + self._gap + cells)
+                row_cells[-1] = (previous_column, previous_spans, room + self._gap + cells)
             else:
-                result.append((column, spans, cells))
-        return result
+                row_cells.append((column, spans, cells))
+        return row_cells
 
     def _strip(self, cells: Cells, base: Style) -> Strip:
         tones = tone_styles(self.app)

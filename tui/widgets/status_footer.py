@@ -131,20 +131,22 @@ class KeyHints(Widget):
         hints_by_action: dict[str, KeyHint] = {}
         labels: Mapping[str, str] = getattr(screen, "temporary_labels", {})
         typing_hints = TYPING_HINTS if isinstance(screen.focused, Input) else {}
-        hidden: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
-        spare: frozenset[str] = getattr(screen, "LOW_PRIORITY_HINTS", frozenset())
-        hidden |= getattr(self.app, "refused_actions", frozenset())
+        hidden_actions: frozenset[str] = getattr(screen, "hidden_hints", frozenset())
+        spare_actions: frozenset[str] = getattr(screen, "LOW_PRIORITY_HINTS", frozenset())
+        hidden_actions |= getattr(self.app, "refused_actions", frozenset())
         for owner, binding, enabled, tooltip in screen.active_bindings.values():
             action = binding.action
-            if owner is screen and action in hidden:
+            if owner is screen and action in hidden_actions:
                 continue
             if typing_hints and len(binding.key_display or "") == 1:
                 continue  # in an input field, such a key types a character and runs no action
-            if (binding.show or action in {*typing_hints, *labels, *spare}) and action not in hints_by_action:
+            if (
+                binding.show or action in {*typing_hints, *labels, *spare_actions}
+            ) and action not in hints_by_action:
                 sign = self.app.get_key_display(binding)
                 label = labels.get(action) or typing_hints.get(action, binding.description)
                 hints_by_action[action] = KeyHint(
-                    binding.key, sign, label, action, owner, enabled, tooltip, action in spare
+                    binding.key, sign, label, action, owner, enabled, tooltip, action in spare_actions
                 )
         hints = tuple(sorted(hints_by_action.values(), key=lambda hint: hint.is_spare))
         if hints != self._hints:
@@ -237,11 +239,11 @@ class StatusFooter(Horizontal):
     def __init__(self) -> None:
         super().__init__()
         # Not found by queries: if a screen is closed while it opens, its footer is mounted without children.
-        self._recording, self._downloads = Badge(id="recording"), DownloadBadge(id="downloads")
-        self._connection = Badge(id="connection")
+        self._recording_badge, self._downloads_badge = Badge(id="recording"), DownloadBadge(id="downloads")
+        self._connection_badge = Badge(id="connection")
 
     def compose(self) -> ComposeResult:
-        yield from (KeyHints(), self._recording, self._downloads, self._connection)
+        yield from (KeyHints(), self._recording_badge, self._downloads_badge, self._connection_badge)
 
     def on_mount(self) -> None:
         """Watch the screen's downloads and recordings; update the connection's times every second."""
@@ -253,12 +255,12 @@ class StatusFooter(Horizontal):
         self.set_interval(1.0, self.watch_connection)
 
     def _show_downloads(self, downloads: Transfers) -> None:
-        self._downloads.label = (downloads.indicator(), "running")
+        self._downloads_badge.label = (downloads.indicator(), "running")
 
     def _show_recordings(self, job_ids: frozenset[str]) -> None:
         text = f"● rec {len(job_ids)}" if len(job_ids) > 1 else "● rec" if job_ids else ""
-        self._recording.label = (text, "bad")
+        self._recording_badge.label = (text, "bad")
 
     def watch_connection(self) -> None:
         is_over = getattr(self.screen, "has_job_ended", False)
-        self._connection.label = connection_label(self.connection, datetime.now(UTC), is_over=is_over)
+        self._connection_badge.label = connection_label(self.connection, datetime.now(UTC), is_over=is_over)

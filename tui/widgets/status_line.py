@@ -17,9 +17,9 @@ from tui.widgets.text_panel import join_rows, wrapped_rows
 from tui.widgets.tones import tone_styles
 
 SEPARATOR = " · "
-FACT = "fact"
+FACT_KEY = "fact"
 """Metadata key of the styles of a fact's text: its index, from which a click finds the fact."""
-WAY_BACK = "way back"
+WAY_BACK_KEY = "way back"
 """Metadata key of styles: True for the fact with "‹", which goes back. (``@click`` would underline it.)"""
 
 
@@ -56,7 +56,7 @@ class StatusLine(Widget):
 
     @on(events.Click)
     async def _go_back(self, event: events.Click) -> None:
-        if event.style.meta.get(WAY_BACK):
+        if event.style.meta.get(WAY_BACK_KEY):
             await self.run_action("screen.back")
 
     def _rows_needed(self, width: int) -> int:
@@ -72,7 +72,7 @@ class StatusLine(Widget):
         tones = tone_styles(self.app)
         texts = [_text(fact, tones) for fact in (self._cut(width) if height == 1 else self._facts)]
         for number, text in enumerate(texts):
-            text.apply_meta({FACT: number, WAY_BACK: text.plain.startswith("‹ ")})
+            text.apply_meta({FACT_KEY: number, WAY_BACK_KEY: text.plain.startswith("‹ ")})
         separator = Text(self._separator, tones["muted"])
         rows = self._rows(texts[: self._priority_count], separator, width)
         for text in texts[self._priority_count :]:
@@ -97,11 +97,11 @@ class StatusLine(Widget):
         if len(priority) < 2 or not priority[0]:
             return self._facts
         widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
-        excess = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
+        excess_cells = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
         text, tone = priority[0][-1]
-        if excess <= 0 or cell_len(text) - excess < 8:
+        if excess_cells <= 0 or cell_len(text) - excess_cells < 8:
             return self._facts
-        cut_text = clip(text, cell_len(text) - excess)
+        cut_text = clip(text, cell_len(text) - excess_cells)
         return ((*priority[0][:-1], (cut_text, tone)), *self._facts[1:])
 
 

@@ -198,11 +198,11 @@ def wrapped_rows(text: Text, cells: int) -> list[Text]:
 
 def join_rows(rows: Sequence[Text], cells: int, max_rows: int) -> Text:
     """Join the first ``max_rows`` rows; if there are more, the last row ends in an ellipsis."""
-    joined = list(rows[:max_rows])
+    kept_rows = list(rows[:max_rows])
     if len(rows) > max_rows > 0:
-        joined[-1] = Text(" ").join(rows[max_rows - 1 :])
-        joined[-1].truncate(cells, overflow="ellipsis")
-    return Text("\n", no_wrap=True, end="").join(joined)
+        kept_rows[-1] = Text(" ").join(rows[max_rows - 1 :])
+        kept_rows[-1].truncate(cells, overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(kept_rows)
 
 
 def truncated(text: str | Text) -> Text:

@@ -16,7 +16,7 @@ from api_client.emulator.store.blobs import BUCKET, BlobStore
 def upload_demo_job(blobs: BlobStore, **variables: str) -> dict[str, Any]:
     """Store the job's code and return a job spec that runs it.
 
-    ``variables`` are the job's environment variables; without any, it runs for 23 minutes.
+    ``variables`` are the job's environment variables; by default, the job runs for 23 minutes.
     """
     key = "demo/digits-mlp.tar"
     with blobs.receive(BUCKET, key) as archive:

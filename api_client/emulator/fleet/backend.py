@@ -121,11 +121,11 @@ class SampleTimes:
         return self.samples(fractions, [noise * fraction for fraction in fractions], seed, total)
 
     def storage_metrics(self, fractions: Sequence[float], seed: int, total: int) -> StorageMetrics:
-        used = self.samples_with_relative_noise(fractions, 0.001, seed, total)
+        used_samples = self.samples_with_relative_noise(fractions, 0.001, seed, total)
         utilization = [
-            MetricSample(sample.timestamp, round((sample.value or 0.0) / total, 5)) for sample in used
+            MetricSample(sample.timestamp, round((sample.value or 0.0) / total, 5)) for sample in used_samples
         ]
-        return StorageMetrics.model_construct(usage_bytes=used, utilization=utilization)
+        return StorageMetrics.model_construct(usage_bytes=used_samples, utilization=utilization)
 
 
 def sample_times(
@@ -227,15 +227,15 @@ class SimCheckpoint:
 class SimJob:
     """A simulated job as of ``now_ns`` (script time)."""
 
-    def __init__(self, entry: SimJobRecord, plan: JobPlan, sim_clock: SimClock, now_ns: int) -> None:
-        self._entry = entry
+    def __init__(self, record: SimJobRecord, plan: JobPlan, sim_clock: SimClock, now_ns: int) -> None:
+        self._record = record
         self._plan = plan
         self._sim_clock = sim_clock
         self._now_ns = now_ns
-        self._instance_type = catalog.instance(plan.machine)
-        self._planned_phases = plan.phases(entry.created_ns, again=entry.again)
+        self._instance_type = catalog.find_instance_type(plan.machine)
+        self._planned_phases = plan.phases(record.created_ns, is_recreated=record.again)
         self._actual_phases = self._planned_phases
-        if (stopped_ns := entry.stopped_ns) is not None:
+        if (stopped_ns := record.stopped_ns) is not None:
             entered_phases = [
                 phase for phase in self._planned_phases if phase.at_ns < stopped_ns
             ] or self._planned_phases[:1]
@@ -252,8 +252,8 @@ class SimJob:
         self._run_start_ns = phase_start_ns(self.phases, JobStatus.RUNNING)
         self._data_end_ns = min(now_ns, self._actual_phases[-1].at_ns) if self.is_finished else now_ns
 
-    def record(self) -> TrainingJob:
-        plan, entry, sim_clock = self._plan, self._entry, self._sim_clock
+    def as_training_job(self) -> TrainingJob:
+        plan, record, sim_clock = self._plan, self._record, self._sim_clock
         phase, project, checkpoints = (
             self.phases[-1],
             demo_id("project", plan.project),
@@ -263,9 +263,9 @@ class SimJob:
         hint = "Waiting for capacity. Spot capacity of this GPU type would let the job start sooner."
         is_syncing = any(checkpoint.synced_ns > self._now_ns for checkpoint in checkpoints)
         return TrainingJob(
-            id=entry.job_id,
+            id=record.job_id,
             current_status=phase.status,
-            created_at=sim_clock.stamp(entry.created_ns),
+            created_at=sim_clock.stamp(record.created_ns),
             updated_at=sim_clock.stamp(phase.at_ns),
             training_project_id=project,
             training_project=ProjectSummary(id=project, name=plan.project),
@@ -273,8 +273,8 @@ class SimJob:
             name=plan.name,
             error_message=phase.message if failed else hint if phase.status == JobStatus.PENDING else None,
             checkpoint_sync_status=(SYNCING if is_syncing else "COMPLETED") if checkpoints else None,
-            priority=entry.priority,
-            availability_model=entry.availability,
+            priority=record.priority,
+            availability_model=record.availability,
             user=User(email=plan.user),
             node_count=plan.nodes,
         )
@@ -282,7 +282,7 @@ class SimJob:
     def events(self) -> list[QueueEvent]:
         return [
             QueueEvent(
-                training_job_id=self._entry.job_id,
+                training_job_id=self._record.job_id,
                 training_job_name=self._plan.name,
                 status=phase.status,
                 created=self._sim_clock.stamp(phase.at_ns),
@@ -302,7 +302,7 @@ class SimJob:
         run = SimRun(
             plan=self._plan,
             machine=self._instance_type,
-            seed=self._entry.seed,
+            seed=self._record.seed,
             curves=scenario.curves,
             deploy_ns=deploy_ns,
             run_start_ns=phase_start_ns(self._planned_phases, JobStatus.RUNNING),
@@ -323,23 +323,23 @@ class SimJob:
                 source.until(normal_log_end_ns) if has_end else source for source in scenario.log(run)
             ]
         log_sources += [source for incident in scenario.incidents for source in incident(run)]
-        stopped_ns = self._entry.stopped_ns
+        stopped_ns = self._record.stopped_ns
         if stopped_ns is not None:
             return [*(source.until(stopped_ns) for source in log_sources), *stop_lines(run, stopped_ns)]
         return [source.until(last_phase.at_ns + 1) for source in log_sources] if has_end else log_sources
 
     def metrics(self, start_s: float | None, end_s: float | None, step_s: int | None) -> JobMetrics:
         """Return the metrics of a range in epoch seconds; default: the last hour, or a finished run."""
-        record, run_start_ns, plan = self.record(), self._run_start_ns, self._plan
+        job, run_start_ns, plan = self.as_training_job(), self._run_start_ns, self._plan
         if run_start_ns is None:
-            return job_metrics(record, {})
+            return job_metrics(job, {})
         first_ns, last_ns = self._sim_clock.to_wall(run_start_ns), self._sim_clock.to_wall(self._data_end_ns)
         end_ns = last_ns if end_s is None else min(last_ns, int(end_s * NS_PER_S))
         if start_s is None:
             start_s = 0.0 if self.is_finished else end_ns / NS_PER_S - 3_600
         start_ns = max(first_ns, int(start_s * NS_PER_S))
         times = sample_times(self._sim_clock, run_start_ns, start_ns, end_ns, step_s)
-        return run_metrics(plan.scenario, self._instance_type, plan.nodes, self._entry.seed, times, record)
+        return run_metrics(plan.scenario, self._instance_type, plan.nodes, self._record.seed, times, job)
 
     def saved_checkpoints(self) -> list[SimCheckpoint]:
         """Return the checkpoints written so far, oldest first."""
@@ -374,7 +374,7 @@ class SimJob:
                 size_bytes=sum(file.size_bytes for file in checkpoint.files),
                 # Jobs report COMPLETED instead.
                 sync_status=SYNCING if checkpoint.synced_ns > self._now_ns else "COMPLETE",
-                training_job_id=self._entry.job_id,
+                training_job_id=self._record.job_id,
             )
             for checkpoint in self.saved_checkpoints()
         ]
@@ -420,7 +420,7 @@ class FleetBackend:
         self._plans = {plan.name: plan for plan in script.plans}
         self._projects = {project.id: project for project in script.projects}
         self._final_states: dict[str, tuple[SimJobRecord, TrainingJob, int]] = {}
-        """By job id: its stored part, its final state, and since when (script time) that is final."""
+        """By job id: the stored record, the final state, and the script time (ns) when it was cached."""
         self._jobs = Records(database, "fleet_jobs", SimJobRecord)
         jobs = {demo_id("job", plan.name): (mix(number), plan) for number, plan in enumerate(script.plans)}
         self._jobs.put_all(
@@ -447,26 +447,26 @@ class FleetBackend:
             yield StoredProject(project.id, project.name, team_id, created_at, created_at)
 
     def owns(self, job_id: str) -> bool:
-        entry = self._jobs.get(job_id)
+        record = self._jobs.get(job_id)
         # A data folder created with another script may have jobs without a plan in this script.
-        return entry is not None and not entry.deleted and entry.plan in self._plans
+        return record is not None and not record.deleted and record.plan in self._plans
 
     def jobs(self) -> Sequence[TrainingJob]:
-        return [self.job(entry.job_id) for entry in self._jobs.all() if self.owns(entry.job_id)]
+        return [self.job(record.job_id) for record in self._jobs.all() if self.owns(record.job_id)]
 
     def job(self, job_id: str) -> TrainingJob:
         """Return the job's current state, which is cached once it cannot change any more."""
-        entry, now_ns = self._entry(job_id), self._now_ns()
+        record, now_ns = self._record(job_id), self._now_ns()
         final_state = self._final_states.get(job_id)
         if (
-            final_state is not None and final_state[0] is entry and now_ns >= final_state[2]
+            final_state is not None and final_state[0] is record and now_ns >= final_state[2]
         ):  # the clock may have been set back
             return final_state[1]
-        job = self._sim_job(job_id)
-        record = job.record()
-        if job.is_finished and record.checkpoint_sync_status != SYNCING:
-            self._final_states[job_id] = (entry, record, now_ns)
-        return record
+        sim_job = self._sim_job(job_id)
+        job = sim_job.as_training_job()
+        if sim_job.is_finished and job.checkpoint_sync_status != SYNCING:
+            self._final_states[job_id] = (record, job, now_ns)
+        return job
 
     def spec(self, job_id: str) -> Mapping[str, Any]:
         """Return an empty spec, because no client sent a spec for a simulated job."""
@@ -522,38 +522,40 @@ class FleetBackend:
 
     async def stop(self, job_id: str) -> TrainingJob:
         if not self._sim_job(job_id).is_finished:
-            self._jobs.put(job_id, replace(self._entry(job_id), stopped_ns=self._now_ns()))
+            self._jobs.put(job_id, replace(self._record(job_id), stopped_ns=self._now_ns()))
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        entry, now_ns = self._entry(job_id), self._now_ns()
-        seed = mix(entry.seed, now_ns) >> 33
-        again = replace(entry, job_id=new_job_id, seed=seed, created_ns=now_ns, again=True, stopped_ns=None)
-        self._jobs.put(new_job_id, again)
+        record, now_ns = self._record(job_id), self._now_ns()
+        seed = mix(record.seed, now_ns) >> 33
+        recreated = replace(
+            record, job_id=new_job_id, seed=seed, created_ns=now_ns, again=True, stopped_ns=None
+        )
+        self._jobs.put(new_job_id, recreated)
         return self.job(new_job_id)
 
     async def delete(self, job_id: str) -> None:
-        self._jobs.put(job_id, replace(self._entry(job_id), deleted=True))
+        self._jobs.put(job_id, replace(self._record(job_id), deleted=True))
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
-        entry = self._entry(job_id)
-        priority = changes.get("priority", entry.priority)
-        availability = changes.get("availability_model", entry.availability)
-        self._jobs.put(job_id, replace(entry, priority=priority, availability=availability))
+        record = self._record(job_id)
+        priority = changes.get("priority", record.priority)
+        availability = changes.get("availability_model", record.availability)
+        self._jobs.put(job_id, replace(record, priority=priority, availability=availability))
         return self.job(job_id)
 
     def _now_ns(self) -> int:
         return self._sim_clock.to_script(epoch_ns(self._now()))
 
-    def _entry(self, job_id: str) -> SimJobRecord:
-        entry = self._jobs.get(job_id)
-        if entry is None or not self.owns(job_id):
+    def _record(self, job_id: str) -> SimJobRecord:
+        record = self._jobs.get(job_id)
+        if record is None or not self.owns(job_id):
             raise LookupError(f"no simulated job {job_id}")
-        return entry
+        return record
 
     def _sim_job(self, job_id: str) -> SimJob:
-        entry = self._entry(job_id)
-        return SimJob(entry, self._plans[entry.plan], self._sim_clock, self._now_ns())
+        record = self._record(job_id)
+        return SimJob(record, self._plans[record.plan], self._sim_clock, self._now_ns())
 
 
 MAX_UTILIZATION = 0.995

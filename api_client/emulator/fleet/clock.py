@@ -21,7 +21,7 @@ PER_MILLE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SimClock:
-    """From ``wall_ns`` (= ``script_ns``) on, script time runs ``speed`` times as fast as the wall clock.
+    """A clock whose script time is ``script_ns`` at ``wall_ns``, and then runs at ``speed`` × wall time.
 
     ``epoch_ns`` is the script time at which the world began.
     """
@@ -70,6 +70,6 @@ class SimClock:
 def open_sim_clock(database: Database, *, now: datetime, speed: float) -> SimClock:
     """Load the world's clock, continuing at ``speed``; a new world starts ``now``."""
     clocks = Records(database, "fleet_clock", SimClock)
-    stored = clocks.get("clock")
-    clock = SimClock.starting(now, speed) if stored is None else stored.changed(now, speed)
+    stored_clock = clocks.get("clock")
+    clock = SimClock.starting(now, speed) if stored_clock is None else stored_clock.changed(now, speed)
     return clocks.put("clock", clock)

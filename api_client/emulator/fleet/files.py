@@ -298,4 +298,4 @@ FAMILIES = {
     name: Family(**fields | {"model": _MODEL_SHAPES[fields["model"]]})
     for name, fields in _FILES_TOML["families"].items()
 }
-"""Checkpoint families written by the demo world's jobs."""
+"""The types of checkpoints that the demo world's jobs write, by name."""

@@ -44,7 +44,7 @@ def step_lines(
 ) -> LineSource:
     """Build a source with a line of node-0 ``delay_ns`` after every ``every``-th step.
 
-    ``text_of(step)`` returns its text.
+    ``text_of(step)`` returns the text of the line.
     """
     return LineSource(
         "node-0",
@@ -203,9 +203,8 @@ TEMPLATE_VALUES: Mapping[str, Callable[[TemplateValues], Any]] = {
 class Lines:
     """Lines that belong together: when and on which nodes a run logs them, and their templates.
 
-    ``TEMPLATE_VALUES`` has the values that templates may use.
-
-    Calling it returns the line sources for a run.
+    ``TEMPLATE_VALUES`` has the values that templates may use. Calling an instance with a run returns the
+    line sources for the run.
     """
 
     when: Literal["deploying", "ready", "warming up", "starting", "step", "save", "noise", "ending"]
@@ -275,9 +274,9 @@ class Lines:
             outcome_matches = self.outcome in (None, run.outcome)
             return (run.end_ns, 1.0) if run.end_ns is not None and outcome_matches else None
         if self.when == "deploying":
-            return run.deploy_ns, 0.25 if run.run_start_ns is None else run.ready_s
+            return run.deploy_ns, 0.25 if run.run_start_ns is None else run.deployment_s
         if self.when == "ready":
-            return None if run.run_start_ns is None else (run.deploy_ns, run.ready_s)
+            return None if run.run_start_ns is None else (run.deploy_ns, run.deployment_s)
         return run.start_ns, run.curves.warmup_s if self.when == "warming up" else 1.0
 
     def _single_lines(self, run: SimRun, node: int, start_ns: int, unit_s: float) -> LineSource:
@@ -323,7 +322,9 @@ def stop_lines(run: SimRun, stopped_ns: int) -> list[LineSource]:
 
 
 def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int) -> RunLog:
-    """Change the log of a run: it restarts every ``attempt_s`` seconds from its last checkpoint.
+    """Return the log of a run that restarts every ``attempt_s`` seconds from its last checkpoint.
+
+    ``log`` returns the log of the run without restarts.
 
     Each attempt fails ``break_s`` before the next attempt starts.
     """
@@ -337,9 +338,9 @@ def restarting(log: RunLog, *, attempt_s: float, break_s: float, save_every: int
         for attempt in range(12):
             start_ns = run.start_ns + int(attempt * attempt_s * NS_PER_S)
             until_ns = start_ns + int((attempt_s - break_s) * NS_PER_S)
-            resumed = replace(run, run_start_ns=start_ns, curves=curves)
+            resumed_run = replace(run, run_start_ns=start_ns, curves=curves)
             restart_text = f"torchrun: worker group restarting, restart_count={attempt + 1}"
-            sources += [source.until(until_ns) for source in log(resumed)]
+            sources += [source.until(until_ns) for source in log(resumed_run)]
             sources.append(fixed_lines(0, "ERROR", until_ns, [(0.1, crash_text)]))
             sources.append(fixed_lines(0, "WARNING", until_ns, [(break_s / 2, restart_text)]))
             steps_done = curves.steps_done(until_ns - start_ns)

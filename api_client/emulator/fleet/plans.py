@@ -72,7 +72,7 @@ class Saves:
 class Scenario:
     """A run: its curves, the log of its trainer, load, checkpoints, base model and incidents.
 
-    ``incidents`` yield log lines that are not the trainer's, also after the trainer has ended.
+    ``incidents`` yield log lines of other programs, even after the trainer has ended.
     ``cache_share`` is the used fraction of the cache at the start, ``cache_growth`` its growth per second.
     """
 
@@ -117,7 +117,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A simulated job. It entered status ``since`` (or ended, if that is "ENDED") ``ago_s`` before the epoch.
+    """A simulated job that entered status ``since`` ("ENDED": ended) ``ago_s`` before the world's epoch.
 
     The stage ``wait`` comes before the deployment; if its status is CREATED, it replaces that stage. A job
     without an ``end`` (``False`` in TOML) runs forever.
@@ -138,18 +138,18 @@ class JobPlan:
 
     @property
     def submitted_ns(self) -> int:
-        """When it was submitted, in nanoseconds after the world's epoch."""
-        phases = self.phases(0, again=False)
+        """When the job was submitted, in nanoseconds after the world's epoch (before it if negative)."""
+        phases = self.phases(0, is_recreated=False)
         since_ns = phase_start_ns(phases, self.since)
         return -int(self.ago_s * NS_PER_S) - (phases[-1].at_ns if since_ns is None else since_ns)
 
-    def phases(self, created_ns: int, *, again: bool) -> list[Phase]:
-        """Return the phases of a job that no user stops; ``again`` is True for a recreated job.
+    def phases(self, created_ns: int, *, is_recreated: bool) -> list[Phase]:
+        """Return the phases of a job that no user stops; ``is_recreated`` is True for a recreated job.
 
         A recreated job runs until all steps are done, even if the original was stopped or preempted.
         """
         end = self.end
-        if again and end and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
+        if is_recreated and end and end.outcome in (JobStatus.STOPPED, JobStatus.PREEMPTED):
             end = End()
         phases, at_ns = [], created_ns
         for status, message, lasts_s in self._stages(end):
@@ -157,7 +157,7 @@ class JobPlan:
             if lasts_s is None:
                 return phases
             max_s = lasts_s
-            if again and status != JobStatus.RUNNING:  # faster: the node has the image and the weights
+            if is_recreated and status != JobStatus.RUNNING:  # faster: the node has the image and the weights
                 max_s = 8.0 if status in WAITING_STATUSES else 30.0
             at_ns += int(min(lasts_s, max_s) * NS_PER_S)
         if not end:
@@ -206,7 +206,7 @@ class SimRun:
         return self.deploy_ns if self.run_start_ns is None else self.run_start_ns
 
     @property
-    def ready_s(self) -> float:
+    def deployment_s(self) -> float:
         """Duration of the deployment."""
         return (self.start_ns - self.deploy_ns) / NS_PER_S
 

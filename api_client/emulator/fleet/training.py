@@ -118,7 +118,7 @@ class TrainingCurves:
         return int(self.warmup_s * NS_PER_S) + steps_since_start * step_ns + pauses_ns + jitter_ns
 
     def steps_done(self, since_start_ns: int) -> int:
-        """Return the number of the last step that is done at a time."""
+        """Return the number of the last step that is done ``since_start_ns`` after the start of the run."""
         steps = range(self.first_step + 1, self.steps + 1)
         until_ns = min(since_start_ns, self.halts_after_s * NS_PER_S)
         return self.first_step + bisect_right(steps, until_ns, key=self.finished_ns)

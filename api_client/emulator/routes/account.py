@@ -14,7 +14,7 @@ from typing import Any
 
 from api_client import routes
 from api_client.emulator.catalog import GPU_LIMITS, INSTANCE_TYPES, PRICES, PRICES_USD_PER_MINUTE
-from api_client.emulator.platform import HOLDING_STATUSES, SPOT, Platform
+from api_client.emulator.platform import OCCUPYING_STATUSES, SPOT, Platform
 from api_client.emulator.responses import invalid, not_found
 from api_client.emulator.routes.calls import DATETIME_ADAPTER, TEXT_ADAPTER, Call, api_route, starlette_routes
 from api_client.emulator.store.stores import TeamGpuLimit
@@ -57,7 +57,7 @@ async def _upsert_secret(call: Call) -> Any:
 
 
 def _delete_secret(call: Call) -> Any:
-    name = call.path["name"]
+    name = call.path_parameters["name"]
     if not call.platform.stores.secrets.delete(call.team, name):
         raise not_found("Secret", name)
     return {"name": name}
@@ -87,16 +87,16 @@ async def _set_limit(call: Call) -> Any:
 
 
 async def _preempt(call: Call) -> Any:
-    return {"training_job": await call.platform.preempt_job(call.path["job_id"])}
+    return {"training_job": await call.platform.preempt_job(call.path_parameters["job_id"])}
 
 
 def training_capacity(platform: Platform) -> TrainingCapacity:
-    used: Counter[tuple[str, str, bool]] = Counter()
+    used_gpus: Counter[tuple[str, str, bool]] = Counter()
     for job in platform.jobs():
-        if job.current_status in HOLDING_STATUSES:
+        if job.current_status in OCCUPYING_STATUSES:
             team_id = platform.stores.team_of(job.project_id)
             is_spot = (job.availability_model or "").lower() == SPOT
-            used[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
+            used_gpus[team_id, job.instance_type.gpu_type or "", is_spot] += job.total_gpus
     teams = platform.stores.teams.all()
 
     def limit_of(team: Team, gpu_type: str) -> int:
@@ -105,7 +105,7 @@ def training_capacity(platform: Platform) -> TrainingCapacity:
 
     def usage(gpu_type: str, *of_teams: Team) -> dict[str, int]:
         dedicated, spot = (
-            sum(used[team.id, gpu_type, is_spot] for team in of_teams) for is_spot in (False, True)
+            sum(used_gpus[team.id, gpu_type, is_spot] for team in of_teams) for is_spot in (False, True)
         )
         counts = {"dedicated_usage_count": dedicated, "spot_usage_count": spot}
         return {**counts, "usage_count": dedicated + spot}
@@ -140,13 +140,13 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
 
     The API reports exit codes only in these status changes.
     """
-    target = platform.job_by_id(job_id)
+    target_job = platform.job_by_id(job_id)
     now = platform.now()
-    submitted_at = target.created_at or now
-    gpu_type = target.instance_type.gpu_type or ""
+    submitted_at = target_job.created_at or now
+    gpu_type = target_job.instance_type.gpu_type or ""
     target_events = platform.backend_of(job_id).events(job_id)
     released_at = next((event.created for event in target_events if event.status == JobStatus.CREATED), None)
-    active, ahead = [], []
+    active_jobs, jobs_ahead = [], []
     for other in platform.jobs():
         if other.id == job_id or (other.instance_type.gpu_type or "") != gpu_type:
             continue
@@ -159,28 +159,28 @@ def queue_context(platform: Platform, job_id: str) -> QueueContext:
             "training_job_name": other.name,
             "instance_type_name": other.instance_type.name,
         }
-        if past_events and past_events[-1].status in HOLDING_STATUSES:
+        if past_events and past_events[-1].status in OCCUPYING_STATUSES:
             fields |= {"status_at_submit": past_events[-1].status, "status_set_at": past_events[-1].created}
             fields |= {"total_gpus": other.total_gpus, "workload_plane_name": "emulator"}
-            active.append(ActiveJobAtSubmit(**fields))
-        elif past_events and past_events[-1].status == JobStatus.PENDING and _is_ahead(other, target):
+            active_jobs.append(ActiveJobAtSubmit(**fields))
+        elif past_events and past_events[-1].status == JobStatus.PENDING and _is_ahead(other, target_job):
             fields |= {"requested_gpus": other.total_gpus, "priority": other.priority or 0}
-            ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
+            jobs_ahead.append(PendingJobAhead(**fields, submitted_at=other.created_at or submitted_at))
     pending_s = None if released_at is None else int((released_at - submitted_at).total_seconds())
     limit = TeamGpuLimit(GPU_LIMITS[gpu_type][1], submitted_at) if gpu_type in GPU_LIMITS else None
-    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target.project_id), gpu_type)
+    team_limit = platform.stores.teams.gpu_limit(platform.stores.team_of(target_job.project_id), gpu_type)
     return QueueContext(
         target_job_id=job_id,
-        target_job_name=target.name,
+        target_job_name=target_job.name,
         gpu_type=gpu_type,
-        requested_gpus=target.total_gpus,
+        requested_gpus=target_job.total_gpus,
         submitted_at=submitted_at,
         released_at=released_at,
         pending_seconds=pending_s,
         org_capacity=limit and _capacity_at_submit(gpu_type, limit),
         team_capacity=team_limit and _capacity_at_submit(gpu_type, team_limit),
-        active_at_submit=active,
-        pending_ahead_at_submit=sorted(ahead, key=lambda job: -job.priority),
+        active_at_submit=active_jobs,
+        pending_ahead_at_submit=sorted(jobs_ahead, key=lambda job: -job.priority),
         events=target_events,
         events_window_end=released_at or now,
     )
@@ -278,7 +278,7 @@ ROUTES = [
             routes.LOG_OUT: lambda _: {},  # nothing to do: the emulator has no login
             routes.CAPACITY: lambda call: training_capacity(call.platform),
             routes.UPDATE_CAPACITY: _set_limit,
-            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path["job_id"]),
+            routes.JOB_QUEUE: lambda call: queue_context(call.platform, call.path_parameters["job_id"]),
         }
     ),
     api_route("GET", "/v1/teams/{team_id}", lambda call: call.team),

@@ -30,17 +30,17 @@ def platform_of(request: Request) -> Platform:
 
 
 class Call:
-    """A request to the API; ``path`` has the values of the placeholders in the route's path."""
+    """A request to the API; ``path_parameters`` has the values of the placeholders in the route's path."""
 
     def __init__(self, request: Request, body: bytes) -> None:
         self.platform = platform_of(request)
-        self.path: Mapping[str, str] = request.path_params
+        self.path_parameters: Mapping[str, str] = request.path_params
         self._request = request
         self._body = body
 
     @property
     def ids(self) -> tuple[str, str]:
-        return self.path["project_id"], self.path["job_id"]
+        return self.path_parameters["project_id"], self.path_parameters["job_id"]
 
     @property
     def job(self) -> TrainingJob:
@@ -55,7 +55,7 @@ class Call:
     @property
     def team(self) -> Team:
         """Team in the path, else the default team."""
-        team_id = self.path.get("team_id")
+        team_id = self.path_parameters.get("team_id")
         return self.platform.stores.teams.default() if team_id is None else self.platform.team(team_id)
 
     @cached_property
@@ -69,9 +69,9 @@ class Call:
     def base_url(self) -> str:
         return base_url_of(self._request)
 
-    def presigned(self, path: str) -> str:
+    def presigned_url(self, path: str) -> str:
         """Return a URL that lets anyone read an object."""
-        return self.base_url + self.platform.signer.presigned(path, now_s=self.platform.now_s())
+        return self.base_url + self.platform.signer.presign(path, now_s=self.platform.now_s())
 
 
 Handlers = Mapping[Route[Any], Callable[[Call], Any]]

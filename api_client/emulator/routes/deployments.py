@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from api_client import routes
 from api_client.definitions.deployment import DEPLOYED_CHECKPOINTS_FOLDER
-from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, instance
+from api_client.emulator.catalog import INSTANCE_TYPES, PRICES_USD_PER_MINUTE, find_instance_type
 from api_client.emulator.platform import Platform
 from api_client.emulator.responses import (
     ApiFault,
@@ -230,7 +230,7 @@ def deploy(platform: Platform, fields: Any) -> dict[str, Any]:
     """
     request = check_template_request(fields)
     try:
-        machine = instance(request.instance_type_id)
+        machine = find_instance_type(request.instance_type_id)
     except LookupError:
         raise not_found("Instance type", request.instance_type_id) from None
     name, environment = request.metadata.oracle_name, request.inference_stack.environment_variables
@@ -315,22 +315,22 @@ async def _graphql(call: Call) -> Any:
     variables = call.parameters.values.get("variables")
     try:
         operation, fields = top_level_fields(document)
-        values: dict[str, Any] = {
+        value_by_field: dict[str, Any] = {
             "teams": platform.stores.teams.all(),
             "listed_instances": [_listed_instance(machine) for machine in INSTANCE_TYPES],
             "organization": {"id": "emulator", "workspace_name": platform.workspace_name},
             "user": {"email": EMULATOR_USER_EMAIL},
         }
         if operation == "mutation":
-            values = {DEPLOY: None}
-        unknown = [name for name in fields.values() if name not in values]
-        if unknown:
-            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown)}")
+            value_by_field = {DEPLOY: None}
+        unknown_fields = [name for name in fields.values() if name not in value_by_field]
+        if unknown_fields:
+            raise ApiFault(501, "NOT_IMPLEMENTED", f"the emulator does not serve {', '.join(unknown_fields)}")
         if operation == "mutation":
-            values[DEPLOY] = deploy(
+            value_by_field[DEPLOY] = deploy(
                 platform, variables.get("request") if isinstance(variables, dict) else None
             )
-        return {"data": {key: values[name] for key, name in fields.items()}}
+        return {"data": {key: value_by_field[name] for key, name in fields.items()}}
     except ApiFault as fault:
         # GraphQL error codes where they differ from those of REST
         code = {"NOT_FOUND": "RESOURCE_NOT_FOUND"}.get(fault.code, fault.code)
@@ -343,13 +343,13 @@ FAILED, STOPPED_STATUSES = "DEPLOY_FAILED", ("DEACTIVATING", "INACTIVE")
 
 
 def _model_of(call: Call) -> StoredModel:
-    model_id = call.path["model_id"]
+    model_id = call.path_parameters["model_id"]
     return found_or_404(call.platform.stores.models.get(model_id), "Model", model_id)
 
 
 def _deployment_of(call: Call) -> StoredDeployment:
     """Return the deployment in the path, by id or as ``production``; raise a 404 if its model has none."""
-    deployment_id, model = call.path["deployment_id"], _model_of(call)
+    deployment_id, model = call.path_parameters["deployment_id"], _model_of(call)
     if deployment_id == "production":
         deployment_id = model.production_id or deployment_id
     matches = (deployment for deployment in model.deployments if deployment.id == deployment_id)
@@ -366,7 +366,7 @@ def _deployment_fields(call: Call, deployment: StoredDeployment) -> dict[str, An
 
 
 def _models(call: Call) -> Any:
-    team_id = call.team.id if "team_id" in call.path else None
+    team_id = call.team.id if "team_id" in call.path_parameters else None
     name = call.parameters.get("name", TEXT_ADAPTER)
     models = [
         _model_fields(call, model)
@@ -426,12 +426,12 @@ async def _deactivate(call: Call) -> Any:
 
 
 async def _retry(call: Call) -> Any:
-    retried = _status(call) == FAILED
-    if retried:
+    can_retry = _status(call) == FAILED
+    if can_retry:
         _start_now(call)
     return {
-        "retried": retried,
-        "reason": None if retried else "only a deployment that failed can be retried",
+        "retried": can_retry,
+        "reason": None if can_retry else "only a deployment that failed can be retried",
         "deployment": _deployment_fields(call, _deployment_of(call)),
     }
 

@@ -190,10 +190,10 @@ def _stored_file_response(request: Request, platform: Platform, file: StoredFile
 
 
 def _file_name(request: Request) -> str | None:
-    encoded = request.path_params["encoded"]
+    encoded_name = request.path_params["encoded"]
     try:
-        padded = encoded + "=" * (-len(encoded) % 4)
-        return os.fsdecode(base64.b64decode(padded, altchars=b"-_", validate=True))
+        padded_name = encoded_name + "=" * (-len(encoded_name) % 4)
+        return os.fsdecode(base64.b64decode(padded_name, altchars=b"-_", validate=True))
     except ValueError:
         return None
 
@@ -208,14 +208,14 @@ def _credentials(call: Call) -> Any:
     """
     platform = call.platform
     key = f"training/{new_id()}/archive.tgz"
-    creds = {
+    credentials = {
         "aws_access_key_id": f"EMULATOR{new_id().upper()}",
         "aws_secret_access_key": f"emulator-{new_id()}{new_id()}",
         "aws_session_token": platform.signer.upload_token(f"{BUCKET}/{key}", now_s=platform.now_s()),
         "endpoint_url": call.base_url,
         "region_name": "us-east-1",
     }
-    return {"s3_bucket": BUCKET, "s3_key": key, "creds": creds}
+    return {"s3_bucket": BUCKET, "s3_key": key, "creds": credentials}
 
 
 def _has_upload_token(request: Request) -> bool:

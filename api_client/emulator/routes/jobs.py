@@ -42,19 +42,19 @@ async def _upsert_project(call: Call) -> Any:
         call.team,
         fields.get("team_name", TEXT_ADAPTER),
     )
-    if team_name is not None and "team_id" not in call.path:
+    if team_name is not None and "team_id" not in call.path_parameters:
         team = found_or_404(call.platform.stores.teams.named(team_name), "Team", team_name)
     return {"training_project": call.platform.upsert_project(name, team)}
 
 
 async def _delete_project(call: Call) -> Any:
-    project_id = call.path["project_id"]
+    project_id = call.path_parameters["project_id"]
     await call.platform.delete_project(project_id)
     return {"id": project_id, "deleted": True}
 
 
 def _project_cache(call: Call) -> Any:
-    project_id = call.platform.stored_project(call.path["project_id"]).id
+    project_id = call.platform.stored_project(call.path_parameters["project_id"]).id
     listings = [backend.cache_files(project_id) for backend in call.platform.backends]
     caches = [files for files in listings if files is not None]
     if not caches:
@@ -72,7 +72,7 @@ def _checkpoint_files(call: Call) -> Any:
 
     def fields(file: StoredFile) -> dict[str, Any]:
         return {
-            "url": call.presigned(file_path(job.id, file.node_rank, file.relative_name)),
+            "url": call.presigned_url(file_path(job.id, file.node_rank, file.relative_name)),
             "relative_file_name": file.relative_name,
             "node_rank": file.node_rank,
             "size_bytes": file.size_bytes,
@@ -114,7 +114,7 @@ def _search_jobs(call: Call) -> Any:
 
 async def _create_job(call: Call) -> Any:
     fields = call.parameters.required("training_job", OBJECT_ADAPTER)
-    return {"training_job": await call.platform.create_job(call.path["project_id"], fields)}
+    return {"training_job": await call.platform.create_job(call.path_parameters["project_id"], fields)}
 
 
 async def _update_job(call: Call) -> Any:
@@ -122,11 +122,11 @@ async def _update_job(call: Call) -> Any:
     priority = call.parameters.get("priority", TypeAdapter(Int32))
     if priority is not None:
         changes["priority"] = priority
-    model = call.parameters.get("availability_model", TEXT_ADAPTER)
-    if model is not None:
-        if model.lower() not in get_args(AvailabilityModel):
+    availability_model = call.parameters.get("availability_model", TEXT_ADAPTER)
+    if availability_model is not None:
+        if availability_model.lower() not in get_args(AvailabilityModel):
             raise invalid(f"availability_model must be one of {', '.join(get_args(AvailabilityModel))}")
-        changes["availability_model"] = model.lower()
+        changes["availability_model"] = availability_model.lower()
     return {"training_job": await call.platform.update_job(*call.ids, changes)}
 
 
@@ -147,7 +147,7 @@ async def _delete_job(call: Call) -> Any:
 def _job_code(call: Call) -> Any:
     job, platform = call.job, call.platform
     urls = [
-        call.presigned(f"/{quote(artifact.bucket)}/{quote(artifact.key)}")
+        call.presigned_url(f"/{quote(artifact.bucket)}/{quote(artifact.key)}")
         for artifact in read_job_request(platform.backend_of(job.id).spec(job.id)).artifacts
         if platform.stores.blobs.path(artifact.bucket, artifact.key) is not None
     ]
@@ -207,7 +207,7 @@ def _auth_codes(call: Call) -> Any:
 
 async def _update_session(call: Call) -> Any:
     platform, job, parameters = call.platform, call.job, call.parameters
-    session_id = call.path["session_id"]
+    session_id = call.path_parameters["session_id"]
     sessions = {session.id: session for session in platform.stores.sessions.get(job.id) or ()}
     session = found_or_404(sessions.get(session_id), "Interactive session", session_id)
     trigger = parameters.choice("trigger", ("on_startup", "on_failure", "on_demand")) or session.trigger
@@ -245,17 +245,19 @@ async def _sign_ssh_key(call: Call) -> Any:
 
 HANDLERS: Handlers = {
     routes.PROJECTS: lambda call: {"training_projects": call.platform.projects()},
-    routes.PROJECT: lambda call: {"training_project": call.platform.project(call.path["project_id"])},
+    routes.PROJECT: lambda call: {
+        "training_project": call.platform.project(call.path_parameters["project_id"])
+    },
     routes.UPSERT_PROJECT: _upsert_project,
     routes.DELETE_PROJECT: _delete_project,
     routes.PROJECT_CACHE: _project_cache,
     routes.SEARCH_JOBS: _search_jobs,
     routes.JOBS: lambda call: {
-        "training_project": call.platform.project(call.path["project_id"]),
-        "training_jobs": call.platform.project_jobs(call.path["project_id"]),
+        "training_project": call.platform.project(call.path_parameters["project_id"]),
+        "training_jobs": call.platform.project_jobs(call.path_parameters["project_id"]),
     },
     routes.JOB: lambda call: {
-        "training_project": call.platform.project(call.path["project_id"]),
+        "training_project": call.platform.project(call.path_parameters["project_id"]),
         "training_job": call.job,
     },
     routes.CREATE_JOB: _create_job,
@@ -268,7 +270,7 @@ HANDLERS: Handlers = {
     routes.JOB_METRICS: _metrics,
     routes.CHECKPOINTS: lambda call: {
         "training_job": call.job,
-        "checkpoints": call.backend.checkpoints(call.path["job_id"]),
+        "checkpoints": call.backend.checkpoints(call.path_parameters["job_id"]),
     },
     routes.CHECKPOINT_FILES: _checkpoint_files,
     routes.AUTH_CODES: _auth_codes,

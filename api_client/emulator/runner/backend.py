@@ -95,13 +95,13 @@ class LocalBackend:
 
     async def start(self) -> None:
         """Recover the jobs of an earlier emulator: waiting jobs stay queued, running jobs become FAILED."""
-        for stored in self._jobs.all():
-            if not stored.job.is_finished and stored.job.current_status != JobStatus.PENDING:
-                folders = self._services.folders.job(stored.job.id)
+        for stored_job in self._jobs.all():
+            if not stored_job.job.is_finished and stored_job.job.current_status != JobStatus.PENDING:
+                folders = self._services.folders.job(stored_job.job.id)
                 await asyncio.to_thread(kill_orphans, folders.root)
                 await asyncio.to_thread(folders.wipe)
-                restarted = "the emulator was restarted while this job ran"
-                self._enter_status(stored.job.id, Outcome(JobStatus.FAILED, restarted))
+                message = "the emulator was restarted while this job ran"
+                self._enter_status(stored_job.job.id, Outcome(JobStatus.FAILED, message))
         self._start_waiting_jobs()
 
     async def close(self) -> None:
@@ -123,7 +123,7 @@ class LocalBackend:
 
     def jobs(self) -> Sequence[TrainingJob]:
         """Return all jobs that are not deleted, in no particular order."""
-        return [self._with_sync_status(stored) for stored in self._jobs.all()]
+        return [self._with_sync_status(stored_job) for stored_job in self._jobs.all()]
 
     def job(self, job_id: str) -> TrainingJob:
         return self._with_sync_status(self._jobs[job_id])
@@ -141,7 +141,7 @@ class LocalBackend:
     def metrics(
         self, job_id: str, *, start_s: float | None, end_s: float | None, step_s: int | None
     ) -> JobMetrics:
-        """Return the mean of each step; by default, for the whole run, up to its end or to now."""
+        """Return means over intervals of ``step_s``; by default, of the whole run, up to its end or now."""
         job, now_s, store = (
             self.job(job_id),
             self._services.clock.now().timestamp(),
@@ -160,15 +160,15 @@ class LocalBackend:
 
     def checkpoints(self, job_id: str) -> list[Checkpoint]:
         """Return the checkpoints, oldest first."""
-        stored, now = self._jobs[job_id], self._services.clock.now()
+        stored_job, now = self._jobs[job_id], self._services.clock.now()
         return [
-            checkpoint.describe(job_id, is_settled=stored.job.is_finished or checkpoint.is_settled(now))
-            for checkpoint in self._services.checkpoints.of(stored)
+            checkpoint.describe(job_id, is_settled=stored_job.job.is_finished or checkpoint.is_settled(now))
+            for checkpoint in self._services.checkpoints.of_job(stored_job)
         ]
 
     def checkpoint_files(self, job_id: str) -> list[StoredFile]:
         """Return the files of all checkpoints; each name starts with the checkpoint's name."""
-        checkpoints = self._services.checkpoints.of(self._jobs[job_id])
+        checkpoints = self._services.checkpoints.of_job(self._jobs[job_id])
         return [file for checkpoint in checkpoints for file in checkpoint.files]
 
     def events(self, job_id: str) -> list[QueueEvent]:
@@ -206,9 +206,9 @@ class LocalBackend:
         return self.job(job_id)
 
     async def recreate(self, job_id: str, new_job_id: str) -> TrainingJob:
-        stored = self._jobs[job_id]
-        project = stored.job.training_project or ProjectSummary(id=stored.job.training_project_id)
-        return await self.create(new_job_id, project, stored.spec)
+        stored_job = self._jobs[job_id]
+        project = stored_job.job.training_project or ProjectSummary(id=stored_job.job.training_project_id)
+        return await self.create(new_job_id, project, stored_job.spec)
 
     async def stop(self, job_id: str) -> TrainingJob:
         """Stop the job and all of its processes; return it, still running if the grace period is not over."""
@@ -217,8 +217,8 @@ class LocalBackend:
 
     async def preempt(self, job_id: str) -> TrainingJob:
         """Preempt a job, as the platform may do with spot jobs; its processes get a grace period."""
-        reclaimed = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
-        await self._end_job(job_id, reclaimed)
+        outcome = Outcome(JobStatus.PREEMPTED, "the spot machine was reclaimed")
+        await self._end_job(job_id, outcome)
         return self.job(job_id)
 
     async def update(self, job_id: str, changes: Mapping[str, Any]) -> TrainingJob:
@@ -263,21 +263,28 @@ class LocalBackend:
         """
         with self._lock:
             reserved_nodes, max_nodes = 0, self._services.max_nodes
-            unfinished = [
-                stored for stored in self._jobs.all() if not stored.job.is_finished and not self._is_closing
+            unfinished_jobs = [
+                stored_job
+                for stored_job in self._jobs.all()
+                if not stored_job.job.is_finished and not self._is_closing
             ]
-            unfinished.sort(key=lambda stored: (stored.job.id not in self._runs, -(stored.job.priority or 0)))
-            for stored in unfinished:
-                node_count = stored.job.node_count or 1
+            unfinished_jobs.sort(
+                key=lambda stored_job: (stored_job.job.id not in self._runs, -(stored_job.job.priority or 0))
+            )
+            for stored_job in unfinished_jobs:
+                node_count = stored_job.job.node_count or 1
                 reserved_nodes += node_count if node_count <= max_nodes else 0
-                if stored.job.id not in self._runs and reserved_nodes <= max_nodes:
-                    self._start_run(stored)
+                if stored_job.job.id not in self._runs and reserved_nodes <= max_nodes:
+                    self._start_run(stored_job)
 
-    def _start_run(self, stored: StoredJob) -> None:
-        job_id = stored.job.id
+    def _start_run(self, stored_job: StoredJob) -> None:
+        job_id = stored_job.job.id
         self._enter_status(job_id, Outcome(JobStatus.CREATED))
         run = JobRun(
-            stored.job, read_job_request(stored.spec), self._services, partial(self._record_status, job_id)
+            stored_job.job,
+            read_job_request(stored_job.spec),
+            self._services,
+            partial(self._record_status, job_id),
         )
         self._runs[job_id] = run
         run.start()
@@ -297,15 +304,17 @@ class LocalBackend:
         )
         self._jobs.put(job_id, changed_job)
 
-    def _with_sync_status(self, stored: StoredJob) -> TrainingJob:
+    def _with_sync_status(self, stored_job: StoredJob) -> TrainingJob:
         """Add the checkpoint sync status, which is derived from the files on disk."""
         checkpoints, now = (
-            self._services.checkpoints.of(stored) if stored.has_run else [],
+            self._services.checkpoints.of_job(stored_job) if stored_job.has_run else [],
             self._services.clock.now(),
         )
         if not checkpoints:
-            return stored.job
-        is_synced = stored.job.is_finished or all(checkpoint.is_settled(now) for checkpoint in checkpoints)
-        return stored.job.model_copy(
+            return stored_job.job
+        is_synced = stored_job.job.is_finished or all(
+            checkpoint.is_settled(now) for checkpoint in checkpoints
+        )
+        return stored_job.job.model_copy(
             update={"checkpoint_sync_status": "COMPLETED" if is_synced else "SYNCING"}
         )

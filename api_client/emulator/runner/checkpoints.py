@@ -109,18 +109,18 @@ class CheckpointStore:
         self._lock = threading.Lock()
         self._scans: dict[str, tuple[float, list[DiskCheckpoint]]] = {}
 
-    def of(self, stored: StoredJob) -> list[DiskCheckpoint]:
+    def of_job(self, stored_job: StoredJob) -> list[DiskCheckpoint]:
         """Return a job's checkpoints, oldest first; those of a running job may be a second old."""
-        request = read_job_request(stored.spec)
+        request = read_job_request(stored_job.spec)
         if not request.checkpointing or request.node_count > self._max_nodes:
             return []
         with self._lock:  # many readers share one disk scan
             now_s = self._monotonic()
-            expires_s, checkpoints = self._scans.get(stored.job.id, (0.0, []))
+            expires_s, checkpoints = self._scans.get(stored_job.job.id, (0.0, []))
             if now_s >= expires_s:
-                checkpoints = _checkpoints_below(self._folders.job(stored.job.id), request.node_count)
-                expires_s = math.inf if stored.job.is_finished else now_s + 1.0
-                self._scans[stored.job.id] = expires_s, checkpoints
+                checkpoints = _checkpoints_below(self._folders.job(stored_job.job.id), request.node_count)
+                expires_s = math.inf if stored_job.job.is_finished else now_s + 1.0
+                self._scans[stored_job.job.id] = expires_s, checkpoints
             return checkpoints
 
     def forget(self, job_id: str) -> None:
@@ -144,10 +144,12 @@ class CheckpointStore:
 
     def _find(self, source: CheckpointSource, job: TrainingJob) -> DiskCheckpoint:
         """Return the newest matching checkpoint of the newest job that has a match."""
-        for stored in reversed(self._stores.jobs.all()):
-            if stored.job.id != job.id and self._is_candidate(stored.job, source, job):
+        for stored_job in reversed(self._stores.jobs.all()):
+            if stored_job.job.id != job.id and self._is_candidate(stored_job.job, source, job):
                 matches = [
-                    checkpoint for checkpoint in self.of(stored) if source.name in (None, checkpoint.name)
+                    checkpoint
+                    for checkpoint in self.of_job(stored_job)
+                    if source.name in (None, checkpoint.name)
                 ]
                 if matches:
                     return matches[-1]
@@ -157,7 +159,7 @@ class CheckpointStore:
         )
         origin = " and ".join(filter(None, conditions)) or "the job's own project"
         name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-        raise CannotStart(f"no {name} of {origin} on this machine to load")
+        raise CannotStart(f"there is no {name} of {origin} on this machine")
 
     def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading_job: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:

@@ -129,7 +129,8 @@ SecretByName = Callable[[str, str], str]
 class Mount:
     """A folder of a container: its ``path`` there, and its ``target``, the folder on this machine.
 
-    ``content`` describes it in log lines; ``variable`` is the environment variable with its location, if any.
+    ``content`` names the folder's content in log lines. ``variable`` is the environment variable with
+    the folder's location, if any.
     """
 
     path: str | None
@@ -168,19 +169,19 @@ def node_environment(
     mounts: Iterable[Mount],
     *,
     inherited: Mapping[str, str],
-    secret: SecretByName,
+    secret_by_name: SecretByName,
     visible_gpus: str | None,
 ) -> dict[str, str]:
     """Build the environment of a node. ``visible_gpus`` lists the GPUs of the machine that the node may use.
 
     Raises ``CannotStart`` for a missing secret or an invalid name.
     """
-    platform = {mount.variable: str(mount.target) for mount in mounts if mount.variable}
+    platform_variables = {mount.variable: str(mount.target) for mount in mounts if mount.variable}
     # Without this Python buffers output that does not go to a terminal, and log lines arrive late.
     defaults = {"PYTHONUNBUFFERED": "1", "PWD": str(folders.node(rank, WORKSPACE))}
-    if "HF_HOME" in platform:
-        defaults["HF_HOME"] = platform.pop("HF_HOME")
-    platform |= {
+    if "HF_HOME" in platform_variables:
+        defaults["HF_HOME"] = platform_variables.pop("HF_HOME")
+    platform_variables |= {
         "BT_TRAINING_JOB_ID": job.id,
         JOB_FOLDER_VARIABLE: str(folders.root),
         "BT_TRAINING_JOB_NAME": spec.name or "",
@@ -195,8 +196,8 @@ def node_environment(
         MOUNTS_VARIABLE: str(folders.node(rank, MOUNTS)),
     }
     if visible_gpus is not None:
-        platform["CUDA_VISIBLE_DEVICES"] = visible_gpus
-        platform["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
+        platform_variables["CUDA_VISIBLE_DEVICES"] = visible_gpus
+        platform_variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # same order as in NVML
     inherited_variables = {
         name: value
         for name, value in inherited.items()
@@ -207,14 +208,21 @@ def node_environment(
     inherited_variables["PATH"] = os.pathsep.join(
         filter(None, (inherited_variables.get("PATH"), emulator_python))
     )
-    return {**inherited_variables, **defaults, **_user_variables(spec.environment, secret), **platform}
+    return {
+        **inherited_variables,
+        **defaults,
+        **_user_variables(spec.environment, secret_by_name),
+        **platform_variables,
+    }
 
 
-def _user_variables(variables: Mapping[str, str | Mapping[str, Any]], secret: SecretByName) -> dict[str, str]:
+def _user_variables(
+    variables: Mapping[str, str | Mapping[str, Any]], secret_by_name: SecretByName
+) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in variables.items():
         if isinstance(value, Mapping):
-            values[name] = secret(str(value.get("name")), f"environment variable {name}")
+            values[name] = secret_by_name(str(value.get("name")), f"environment variable {name}")
         else:
             values[name] = str(value)
         if not name or "=" in name or "\0" in name:

@@ -78,7 +78,7 @@ class RunServices:
 class JobRun(Thread):
     """Runs a job once.
 
-    ``on_status`` is called with each status that the job enters; with the final status after the last log
+    ``on_status`` is called with each status that the job enters. The final status comes after the last log
     line.
     """
 
@@ -94,7 +94,7 @@ class JobRun(Thread):
         self._job_log = JobLog(services.stores.logs, services.clock, job.id)
         self._processes: list[SupervisedProcess] = []
         self._requested_end: Outcome | None = None
-        self._sampling_ends = Event()
+        self._stop_sampling = Event()
 
     def request_end(self, outcome: Outcome, *, kill: bool = False) -> None:
         """End the run with that outcome: gracefully, or immediately with ``kill``."""
@@ -114,9 +114,9 @@ class JobRun(Thread):
             self._log(f"[emulator] ERROR cannot start: {error}")
             outcome = Outcome(JobStatus.DEPLOY_FAILED, str(error))
         except Exception as error:  # an error of the emulator must not leave the job RUNNING forever
-            _logger.exception("job %s was lost to a fault of the emulator", self._job.id)
+            _logger.exception("an error in the emulator ended job %s", self._job.id)
             outcome = Outcome(JobStatus.FAILED, f"the emulator failed: {error!r}")
-        self._sampling_ends.set()
+        self._stop_sampling.set()
         for process in self._processes:
             process.close()
         kill_orphans(self._folders.root)
@@ -135,8 +135,8 @@ class JobRun(Thread):
         self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {folders.root}")
         if spec.gpu_count:
             local_gpus = counted(len(self._services.gpus.names()), "GPU")
-            declared = f"{spec.gpu_count} × {spec.gpu_type} a node declared"
-            self._log(f"[emulator] INFO {declared}, {local_gpus} found on this machine")
+            declared_gpus = f"{spec.gpu_count} × {spec.gpu_type} a node declared"
+            self._log(f"[emulator] INFO {declared_gpus}, {local_gpus} found on this machine")
         mounts = self._make_folders()
         self._deliver_weights()
         self._enter_status(JobStatus.DEPLOYING)
@@ -153,7 +153,7 @@ class JobRun(Thread):
         metrics, clock = self._services.stores.metrics, self._services.clock
         Thread(
             target=sample_until,
-            args=(self._sampling_ends, sampled_nodes, metrics, clock, self._services.gpus),
+            args=(self._stop_sampling, sampled_nodes, metrics, clock, self._services.gpus),
             daemon=True,
         ).start()
         return self._store_output()
@@ -171,13 +171,13 @@ class JobRun(Thread):
             folders.make(spec)
             if spec.caching:
                 self._services.folders.make_cache(self._job.project_id)
-            lines = [
+            mount_lines = [
                 list(link_mounts(folders.node(rank, MOUNTS), node_mounts))
                 for rank, node_mounts in enumerate(mounts)
             ]
         except (OSError, ValueError) as error:
             raise CannotStart(f"can't create the job's folders: {error}") from error
-        self._job_log.write(0, lines[0])
+        self._job_log.write(0, mount_lines[0])
         return mounts
 
     def _deliver_weights(self) -> None:
@@ -226,7 +226,7 @@ class JobRun(Thread):
                 rank,
                 node_mounts,
                 inherited=self._services.environ,
-                secret=self._secret_value,
+                secret_by_name=self._secret_value,
                 visible_gpus=",".join(self._gpu_names(rank)) or None,
             )
             for rank, node_mounts in enumerate(mounts)
@@ -247,7 +247,7 @@ class JobRun(Thread):
         return [shell, str(folders.script)], environments
 
     def _unpack(self, folder: Path) -> None:
-        """Unpack the uploaded archives with one unpacker, so that none writes through another's symlink."""
+        """Unpack the archives with a single unpacker, so that no archive writes through another's symlink."""
         name = ""
         try:
             with Unpacker(folder) as unpacker:
@@ -276,16 +276,16 @@ class JobRun(Thread):
 
     def _store_output(self) -> Outcome:
         """Store the output of all nodes as log lines; return the outcome once all nodes have ended."""
-        outcome, stop_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
+        outcome, stop_others_s = Outcome(JobStatus.COMPLETED, exit_code=0), inf
         for rank, lines, code in output_of(self._processes):
             self._job_log.write(rank, lines)
             if code and outcome.exit_code == 0:
                 outcome = Outcome(JobStatus.FAILED, f"node-{rank}: {describe_exit(code)}", code)
-                stop_s = time.monotonic() + 2.0  # time for the other nodes to log their errors
+                stop_others_s = time.monotonic() + 2.0  # time for the other nodes to log their errors
                 if self._requested_end is None:
                     self._log(f"[emulator] ERROR {outcome.message}", rank)
-            if time.monotonic() > stop_s:
-                stop_s = inf
+            if time.monotonic() > stop_others_s:
+                stop_others_s = inf
                 for process in self._processes:
                     process.end()
         return outcome
@@ -337,7 +337,7 @@ def check_request(spec: JobRequest, max_nodes: int) -> None:
         if source.is_loops:
             raise CannotStart("load_checkpoint_config: there are no Loops checkpoints on this machine")
         if source.is_nameless:
-            raise CannotStart("load_checkpoint_config: a named checkpoint needs its checkpoint_name")
+            raise CannotStart("load_checkpoint_config: checkpoint_name is required for a named checkpoint")
 
 
 def parse_weights(items: Sequence[Any]) -> list[WeightsSource]:
@@ -352,10 +352,10 @@ def _parse_source(item: Any, field: str) -> WeightsSource:
         raise CannotStart(first_problem(field, error)) from error
     if weights.scheme not in SCHEMES:
         supported = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise CannotStart(f"{field}.source {weights.source!r}: the emulator delivers {supported}")
+        raise CannotStart(f"{field}.source {weights.source!r}: the emulator supports only {supported}")
     method = weights.auth.auth_method if weights.auth is not None else WeightsAuthMethod.CUSTOM_SECRET
     if method is not WeightsAuthMethod.CUSTOM_SECRET:
         raise CannotStart(
-            f"{field}.auth: {method.value} needs the platform's identity; use CUSTOM_SECRET here"
+            f"{field}.auth: {method.value} works only on Baseten; use CUSTOM_SECRET in the emulator"
         )
     return weights

@@ -25,7 +25,7 @@ from api_client.emulator.store.database import JobLogStore, LogRow
 
 
 class SupervisedProcess:
-    """A command run by a supervisor, which ends all processes of the command, even if the emulator dies."""
+    """A command that a supervisor runs. The supervisor ends all its processes, even if the emulator dies."""
 
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], grace_s: float

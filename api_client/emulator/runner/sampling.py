@@ -33,7 +33,7 @@ class Gpus:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._visible = environ.get("CUDA_VISIBLE_DEVICES")
+        self._visible_gpus = environ.get("CUDA_VISIBLE_DEVICES")
 
     def names(self) -> list[str]:
         """Return indexes or UUIDs of the GPUs that this process may use; empty without NVML."""
@@ -41,16 +41,18 @@ class Gpus:
 
     def read(self, names: Sequence[str]) -> dict[str, float]:
         """Return the GPUs' values by series, such as ``gpu_utilization.0`` for the first of ``names``."""
-        values: dict[str, float] = {}
+        value_by_series: dict[str, float] = {}
         for rank, name in enumerate(names):
             if name in self._handles:
                 nvml, handle = self._nvml, self._handles[name]
                 with contextlib.suppress(nvml.NVMLError):
-                    values[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(handle).used
+                    value_by_series[f"gpu_memory_usage_bytes.{rank}"] = nvml.nvmlDeviceGetMemoryInfo(
+                        handle
+                    ).used
                 with contextlib.suppress(nvml.NVMLError):
-                    used = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
-                    values[f"gpu_utilization.{rank}"] = used / 100
-        return values
+                    gpu_percent = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+                    value_by_series[f"gpu_utilization.{rank}"] = gpu_percent / 100
+        return value_by_series
 
     @cached_property
     def _nvml(self) -> Any:
@@ -66,10 +68,10 @@ class Gpus:
             return {}
         with contextlib.suppress(nvml.NVMLError):
             nvml.nvmlInit()
-            if self._visible is None:
+            if self._visible_gpus is None:
                 names = [str(index) for index in range(nvml.nvmlDeviceGetCount())]
             else:
-                names = [name.strip() for name in self._visible.split(",") if name.strip()]
+                names = [name.strip() for name in self._visible_gpus.split(",") if name.strip()]
             for name in names:
                 handles[name] = (
                     nvml.nvmlDeviceGetHandleByIndex(int(name))
@@ -111,7 +113,7 @@ class SampledNode:
         self._volumes = volumes
         self._gpu_names = gpu_names
         self._sampled_at_s: float | None = None
-        self._cpu_s: dict[psutil.Process, float] = {}
+        self._cpu_s_by_process: dict[psutil.Process, float] = {}
         self._next_disk_scan_s = 0.0
         self._storage: dict[str, float] = {}
 
@@ -119,7 +121,7 @@ class SampledNode:
         """Take a sample; return an empty list if the node's processes have ended."""
         now_s, at_ms = clock.monotonic(), int(clock.now().timestamp() * 1000)
         cores, resident_bytes = self._read_processes(now_s)
-        if not self._cpu_s:
+        if not self._cpu_s_by_process:
             return []
         if now_s >= self._next_disk_scan_s:
             for name, folder in self._volumes.items():
@@ -147,11 +149,11 @@ class SampledNode:
                     cpu_s[process] = times.user + times.system
         # A process that is new since the last call counts with all of its CPU time.
         used_cpu_s = sum(
-            max(0.0, process_cpu_s - self._cpu_s.get(process, 0.0))
+            max(0.0, process_cpu_s - self._cpu_s_by_process.get(process, 0.0))
             for process, process_cpu_s in cpu_s.items()
         )
         elapsed_s = now_s - (self._sampled_at_s or now_s - SAMPLE_INTERVAL_S)
-        self._sampled_at_s, self._cpu_s = now_s, cpu_s
+        self._sampled_at_s, self._cpu_s_by_process = now_s, cpu_s
         return (used_cpu_s / elapsed_s if elapsed_s > 0 else 0.0), resident_bytes
 
 
@@ -164,4 +166,4 @@ def sample_until(
             store.append([row for node in nodes for row in node.read(clock, gpus)])
         except (sqlite3.Error, psutil.Error, OSError):
             # A lost sample is only a gap in a chart; the next sample follows a second later.
-            _logger.exception("a sample was lost")
+            _logger.exception("a sample could not be taken or stored")

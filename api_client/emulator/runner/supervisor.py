@@ -43,7 +43,7 @@ class Node:
         self.grace_s = float(launch_request["grace_s"])
         self.exit_code: int | None = None
         self._supervisor = psutil.Process()
-        self._first = subprocess.Popen(
+        self._first_process = subprocess.Popen(
             launch_request["argv"],
             cwd=launch_request["cwd"],
             env=launch_request["env"],
@@ -59,9 +59,9 @@ class Node:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return True
-                if pid == self._first.pid:
+                if pid == self._first_process.pid:
                     code = os.waitstatus_to_exitcode(status)
-                    self._first.returncode = code  # otherwise Popen would wait for it again
+                    self._first_process.returncode = code  # otherwise Popen would wait for it again
                     self.exit_code = code if code >= 0 else SIGNAL_EXIT_BASE - code
         return False
 

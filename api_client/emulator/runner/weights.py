@@ -49,7 +49,7 @@ class FetchRequest:
     mirror: str
     destination: str
     endpoint: str = ""
-    """URL of an S3-compatible object store; empty for the cloud's own."""
+    """URL of an S3-compatible object store; empty for the cloud provider's own store."""
 
 
 class FetchFailed(Exception):
@@ -62,7 +62,7 @@ def matches_patterns(name: str, allow: Iterable[str] | None, ignore: Iterable[st
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Match as the platform does: ``*`` within a folder, ``**`` across folders, ``folder/`` all its files."""
+    """Match as the platform: ``*`` within a folder, ``**`` across folders, ``dir/`` all files in it."""
     path_segments = name.split("/")
     for pattern in patterns:
         positions = {0}  # numbers of path segments that the pattern so far can match
@@ -70,12 +70,12 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
             if segment == "**":
                 positions = {end for start in positions for end in range(start, len(path_segments) + 1)}
             else:
-                matched = (
+                matched_positions = (
                     position
                     for position in positions
                     if position < len(path_segments) and fnmatch.fnmatchcase(path_segments[position], segment)
                 )
-                positions = {position + 1 for position in matched}
+                positions = {position + 1 for position in matched_positions}
         if len(path_segments) in positions:
             return True
     return False
@@ -121,9 +121,11 @@ def _from_hub(request: FetchRequest, secret: str) -> dict[str, Path]:
         "token": secret or False,
     }
     names = _matching_names(request, huggingface_hub.list_repo_files(**options))
-    exact = [glob.escape(name) for name in names]
+    exact_patterns = [glob.escape(name) for name in names]
     root = Path(
-        huggingface_hub.snapshot_download(**options, allow_patterns=exact, cache_dir=f"{request.mirror}/hub")
+        huggingface_hub.snapshot_download(
+            **options, allow_patterns=exact_patterns, cache_dir=f"{request.mirror}/hub"
+        )
     )
     return {name: (root / name).resolve(strict=True) for name in names}
 

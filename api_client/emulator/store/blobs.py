@@ -124,7 +124,7 @@ class Signer:
     secret: bytes
     lifetime_s: int = PRESIGNED_LIFETIME_S
 
-    def presigned(self, quoted_path: str, *, now_s: float) -> str:
+    def presign(self, quoted_path: str, *, now_s: float) -> str:
         """Add a query that lets anyone GET the path until it expires. ``now_s`` is in epoch seconds."""
         expires = int(now_s) + self.lifetime_s
         query = {EXPIRES_PARAMETER: expires, SIGNATURE_PARAMETER: self._sign("GET", quoted_path, expires)}
@@ -145,7 +145,7 @@ class Signer:
         return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
 
     def is_valid_signature(self, purpose: str, subject: str, expires: str, signature: str) -> bool:
-        """Return True if this emulator signed this purpose, path and expiry, even if that has passed."""
+        """Return True if this emulator signed this purpose, path and expiry time, even if it has expired."""
         if not (expires.isascii() and expires.isdigit() and len(expires) <= 18):
             return False
         expected = self._sign(purpose, subject, int(expires))

@@ -22,7 +22,7 @@ from api_client.models import LogRecord, MetricSample, NodeSeries, StorageMetric
 from api_client.models.logs import MS_PER_S
 from api_client.models.metrics import SeriesPath, node_of, storage_of
 
-FORMAT = 7
+SCHEMA_VERSION = 7
 """Version of the tables; raise it when they change."""
 
 
@@ -42,8 +42,8 @@ class Database:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             if not self.rows("SELECT 1 FROM sqlite_master"):
-                self._connection.execute(f"PRAGMA user_version={FORMAT}")
-            elif self.rows("PRAGMA user_version")[0][0] != FORMAT:
+                self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            elif self.rows("PRAGMA user_version")[0][0] != SCHEMA_VERSION:
                 raise EmulatorStartError(
                     f"{path} was written by another version of the emulator; choose another data folder, or"
                     f" move {path.parent} away"
@@ -84,10 +84,10 @@ class Records(Generic[Record]):
     is not valid for the type.
     """
 
-    def __init__(self, database: Database, table: str, kind: type[Record]) -> None:
+    def __init__(self, database: Database, table: str, record_type: type[Record]) -> None:
         self._database = database
         self._table = table
-        self._adapter = TypeAdapter(kind)
+        self._adapter = TypeAdapter(record_type)
         database.create(
             f"CREATE TABLE IF NOT EXISTS {table}"
             " (sequence INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, record TEXT NOT NULL);"
@@ -221,9 +221,9 @@ CREATE TABLE IF NOT EXISTS local_samples (
     ) -> tuple[dict[int, NodeSeries], StorageMetrics | None]:
         """Return the nodes' series by rank, and the cache's series if it was ever measured.
 
-        Each value is the mean of a step of ``step_s`` seconds, for steps that begin in ``start_s <= step <
-        end_s``. Steps are aligned to the epoch, so that a step has the same timestamp (its beginning) in
-        every time range.
+        Each value is the mean over an interval of ``step_s`` seconds, for intervals that begin from
+        ``start_s`` on and before ``end_s``. Intervals are aligned to the epoch, so that an interval has the
+        same timestamp (its beginning) in every time range.
         """
         step_ms = max(1, step_s) * MS_PER_S
         start_ms = math.ceil(start_s * MS_PER_S / step_ms) * step_ms

@@ -82,14 +82,14 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
     """Return the level and the text of the lines that each stage logs as it begins."""
     config, machine = deployment.config, deployment.machine_name
     server, checkpoints = config["docker_server"], config["training_checkpoints"]
-    building = [
+    building_lines = [
         "This emulator only simulates the deployment; nothing is served.",
         f"Building {deployment.name} of {config['model_name']}",
         f"Base image {config['base_image']['image']}",
         *(f"Environment variable {name}" for name in config["environment_variables"]),
         *(f"Secret {name}" for name in config["secrets"]),
     ]
-    deploying = [
+    deploying_lines = [
         f"Scheduling one replica on {machine}",
         *(
             f"Downloading {reference['training_job_id']}/{path} to {checkpoints['download_folder']}"
@@ -102,8 +102,8 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
     if deployment.fails:
         last_line = ("ERROR", f"RuntimeError: Failed to infer device type: {machine} has no GPU")
     return {
-        "BUILDING": [("INFO", text) for text in building],
-        "DEPLOYING": [("INFO", text) for text in deploying],
+        "BUILDING": [("INFO", text) for text in building_lines],
+        "DEPLOYING": [("INFO", text) for text in deploying_lines],
         "LOADING_MODEL": [
             *(("WARNING", text) for text in deployment.warnings),
             ("INFO", f"Starting: {server['start_command']}"),
@@ -175,12 +175,13 @@ def startup_fields(deployment: StoredDeployment, now: datetime) -> list[dict[str
     """Return the completed startups of replicas, newest first."""
     failed = deployment.fails
     _, deploying_s, loading_s, active_s = STAGES_S.values()
-    pulling = {"phase": "IMAGE_PULL", "status": "COMPLETED", "offset_ms": 0}
-    starting = {"phase": "CONTAINER_START", "status": "FAILED" if failed else "COMPLETED"}
-    starting_ms = None if failed else round((active_s - loading_s) * 1000)
+    image_pull = {"phase": "IMAGE_PULL", "status": "COMPLETED", "offset_ms": 0}
+    container_start = {"phase": "CONTAINER_START", "status": "FAILED" if failed else "COMPLETED"}
+    container_start_ms = None if failed else round((active_s - loading_s) * 1000)
     phases = [
-        pulling | {"duration_ms": round((loading_s - deploying_s) * 1000)},
-        starting | {"offset_ms": round((loading_s - deploying_s) * 1000), "duration_ms": starting_ms},
+        image_pull | {"duration_ms": round((loading_s - deploying_s) * 1000)},
+        container_start
+        | {"offset_ms": round((loading_s - deploying_s) * 1000), "duration_ms": container_start_ms},
     ]
     return [
         {

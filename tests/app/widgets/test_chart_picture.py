@@ -59,7 +59,7 @@ def test_a_chart_fills_its_size_exactly(
     width: int, height: int, count: int, title: str, name: str, letters: bool, axis: str
 ) -> None:
     series = [ramp(f"{name}{index}", index, index + 1, 20) for index in range(count)]
-    lines = text(series, spec(title, letters=letters, x_axis=axis, note="stale"), width, height)
+    lines = text(series, spec(title, has_letters=letters, x_axis=axis, note="stale"), width, height)
     assert len(lines) == (height if width else 0)
     assert all(cell_len(line) == width for line in lines)
     assert not any(character < " " or character == "\x7f" for line in lines for character in line)
@@ -85,7 +85,7 @@ def test_legend_of_many_series_measures_no_more_names_than_fit(monkeypatch: pyte
     monkeypatch.setattr(legend, "cell_len", measure)
     readout = Readout(0.5, 0.0, 1.0)
     entries = [Entry("━", f"node-{index}", index, lambda: readout) for index in range(400)]
-    line = "".join(piece for piece, _ in legend.header("GPU use", entries, 60, percent, spec()))
+    line = "".join(piece for piece, _ in legend.header_line("GPU use", entries, 60, percent, spec()))
     assert line.startswith("GPU use  ━ 0  ━ 1 ") and line.rstrip().endswith("+391")
     assert len(measured) < 30 * len(entries)
 
@@ -215,7 +215,7 @@ def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoo
         unit=percent,
         y_min=0.0,
         y_max=1.0,
-        band=True,
+        has_band=True,
         emphasis=frozenset({"node-2"}),
         smoothing=smoothing,
         hidden=frozenset(hidden),
@@ -233,14 +233,16 @@ def test_legend_of_a_band_names_each_part_that_is_drawn_once(width, height, smoo
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.6])
 def test_band_does_not_reach_to_the_line_drawn_beside_it(smoothing) -> None:
-    chart = spec("use", y_min=0.0, y_max=1.0, band=True, emphasis=frozenset({"node-2"}), smoothing=smoothing)
+    chart = spec(
+        "use", y_min=0.0, y_max=1.0, has_band=True, emphasis=frozenset({"node-2"}), smoothing=smoothing
+    )
     lines = draw(BANDED, chart, 100, 42)[1:41]
     gray = [row for row, line in enumerate(lines) for piece, role in line if role == "band"]
     assert gray and max(gray) <= 0.25 * 40  # the band is between 80 and 96 %
 
 
 def test_title_keeps_its_values_beside_a_table() -> None:
-    chart = spec("GPU use", unit=percent, band=True, emphasis=frozenset({"node-2"}))
+    chart = spec("GPU use", unit=percent, has_band=True, emphasis=frozenset({"node-2"}))
     assert text(BANDED, chart, 120, 20)[0].rstrip() == "GPU use  ━ node-2 31%  ━ 3 others 91%"
     chart = spec("loss")
     title = text([level("loss", 0.5), level("eval loss", 0.25)], chart, 120, 20)[0].rstrip()
@@ -262,7 +264,7 @@ def test_series_drawn_in_gray_are_gray_in_the_legend_and_can_be_clicked() -> Non
 
 
 def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> None:
-    rows = draw([ramp("loss")], spec("loss", shaded=True), 60, 12)[1:11]
+    rows = draw([ramp("loss")], spec("loss", is_shaded=True), 60, 12)[1:11]
     cells = [[str(role) for piece, role in row for _ in piece] for row in rows]
     for column in zip(*cells, strict=True):
         drawn = [row for row, role in enumerate(column) if role == "0" or re.fullmatch("area:0:.:0", role)]
@@ -274,16 +276,16 @@ def test_all_below_a_line_that_is_alone_or_leads_is_shaded_in_its_color() -> Non
     assert crossed == {f"area:0:{below}:0" for below in (1, 2, 3)}  # never a whole cell
 
     def shades(lines: Sequence[Series], **options: Any) -> set[str]:
-        shaded = draw(lines, spec(shaded=True, **options), 60, 12)
+        shaded = draw(lines, spec(is_shaded=True, **options), 60, 12)
         return {str(role)[:6] for role in roles(shaded) if "area" in str(role)}
 
-    read_at = spec(shaded=True, cursor=END - SPAN_S / 2)
+    read_at = spec(is_shaded=True, cursor=END - SPAN_S / 2)
     assert sum(line.count("│") for line in text([ramp("loss")], read_at, 60, 12)) > 15  # axis and cursor
     two = [ramp("loss"), ramp("eval loss", high=2.0)]
     assert shades(two, has_main_line=True) == {"area:0"} and not shades(two)
     crowd = [level(f"node-{rank}", 0.9) for rank in range(6)]
-    assert shades(crowd, band=True) == {"area:m"} and not shades(
-        crowd, band=True, emphasis=frozenset({"node-2"})
+    assert shades(crowd, has_band=True) == {"area:m"} and not shades(
+        crowd, has_band=True, emphasis=frozenset({"node-2"})
     )
 
 
@@ -292,7 +294,7 @@ def test_nothing_is_shaded_below_a_flat_line() -> None:
     rising = Series("use", (*begins.times, *flat.times[1:]), (*begins.values, *flat.values[1:]))
     stalled = replace(ramp("use", 0.86, 0.86, 100), values=(0.86,) * 97 + (1.0,) * 3)
     for line in (flat, rising, stalled):
-        drawn = draw([line], spec(shaded=True, y_min=0.0, y_max=1.0), 60, 12)
+        drawn = draw([line], spec(is_shaded=True, y_min=0.0, y_max=1.0), 60, 12)
         assert "area" not in {str(role)[:4] for row in drawn for _, role in row}
 
 
@@ -301,7 +303,7 @@ def test_noise_is_read_as_a_line_in_its_band_and_not_shaded(smoothing: float) ->
     def roles_of(fall: float) -> set[str]:
         steps = ramp("loss", count=600)
         noisy = tuple(fall * (step < 300) + 0.01 * (step % 7 - 3) for step in range(600))
-        shown = spec("loss", shaded=True, has_main_line=True, smoothing=smoothing)
+        shown = spec("loss", is_shaded=True, has_main_line=True, smoothing=smoothing)
         return {str(role)[:4] for role in roles(draw([replace(steps, values=noisy)], shown, 60, 12))}
 
     assert "band" in roles_of(0.02) and "area" not in roles_of(0.02)
@@ -309,7 +311,7 @@ def test_noise_is_read_as_a_line_in_its_band_and_not_shaded(smoothing: float) ->
 
 
 def test_a_shaded_line_keeps_its_dots_above_the_shade() -> None:
-    plain, shaded = (text([ramp("loss")], spec("loss", shaded=on), 60, 12) for on in (False, True))
+    plain, shaded = (text([ramp("loss")], spec("loss", is_shaded=on), 60, 12) for on in (False, True))
     assert plain == shaded
 
 
@@ -354,7 +356,7 @@ def test_values_at_the_cursor_do_not_cover_each_other() -> None:
 
 
 def test_the_greater_value_at_the_cursor_is_above_and_letters_name_both() -> None:
-    reading = spec("loss", has_main_line=True, letters=True, cursor=END)
+    reading = spec("loss", has_main_line=True, has_letters=True, cursor=END)
     shown = "\n".join(text(LOSSES, reading, 60, 12)[1:])
     assert 0 < shown.find("B 1.0246") < shown.find("A 0.99900")
     assert shown.count("A") == shown.count("B") == 1  # what is named beside its value is not named again

@@ -102,7 +102,9 @@ def test_no_two_ticks_of_a_time_axis_have_one_label(start, span, cells, axis, cl
 )
 def test_no_two_ticks_of_a_value_axis_have_one_label(low, span, height, unit, log) -> None:
     values = (low, low + span)
-    chart = ChartSpec("values", 0.0, 10.0, unit=unit, log=log, tick_base=2 if unit is bytes_iec else 10)
+    chart = ChartSpec(
+        "values", 0.0, 10.0, unit=unit, is_logarithmic=log, tick_base=2 if unit is bytes_iec else 10
+    )
     lines = draw([Series("one", (1.0, 9.0), values)], chart, 60, height)
     labels = [text.rstrip("┤").strip() for text, role in (line[0] for line in lines[1:]) if "┤" in text]
     assert is_distinct(labels)

@@ -57,7 +57,7 @@ async def test_64_nodes_of_8_fit_and_their_cursor_goes_both_ways() -> None:
 async def test_idle_gpus_of_an_ended_run_have_the_color_of_busy_ones() -> None:
     nodes = [*cluster(1), MatrixRow("node-1", "", (0.1,) * 8, 0.1)]
     for live, colors in ((True, 2), (False, 1)):
-        app = MatrixApp(nodes, Frame(live=live))
+        app = MatrixApp(nodes, Frame(is_live=live))
         async with app.run_test(size=(40, 6)):
             drawn = [cell for y in (1, 2) for cell in app.matrix.render_line(y)]
             cells = [cell for cell in drawn if cell.text.strip() in ("▁", "▇")]

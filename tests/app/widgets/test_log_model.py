@@ -216,7 +216,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
         assert [self.store.entry(key) for key in self.store.bookmarks] == marked
 
     def folds_hide_lines_from_sight_only(self) -> None:
-        per_block = self.model.rows.per_block
+        all_block_rows = self.model.rows.all_block_rows
         seen: list[LineKey] = []
         for row in range(len(self.model)):
             block_rows, index = self.model.rows.locate(row)
@@ -225,7 +225,7 @@ class ReadingWhileLinesCome(RuleBasedStateMachine):
                 fold.serials if fold is not None and not fold.is_open else [block_rows.block.serials[index]]
             )
             seen += map(block_rows.key, folded)
-        assert sorted(seen) == [rows.block.key(index) for rows in per_block for index in rows.passing]
+        assert sorted(seen) == [rows.block.key(index) for rows in all_block_rows for index in rows.passing]
 
 
 def is_error(entry: LogEntry) -> bool:

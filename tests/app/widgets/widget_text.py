@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from tui.analysis.series import Series
-from tui.widgets.charts.picture import picture
+from tui.widgets.charts.picture import draw_picture
 from tui.widgets.charts.spec import ChartSpec, Line
 
 
@@ -38,4 +38,4 @@ def full_lines(widget: Widget) -> list[str]:
 
 
 def draw(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> list[Line]:
-    return picture(series, spec, width, height).lines
+    return draw_picture(series, spec, width, height).lines

@@ -103,5 +103,5 @@ async def test_analysis_that_has_ended_is_reported(path: Path, is_started: bool)
         if is_started:
             await run.progress()
         run.close()
-        with pytest.raises(RecordingError, match=r"the analysis of .* ended"):
+        with pytest.raises(RecordingError, match=r"the process that analyzes .* has ended"):
             await run.progress()

@@ -128,7 +128,7 @@ def split_by_series(chart: ChartData) -> list[ChartData]:
             replace(
                 spec,
                 title=sanitize(series.name),
-                y_min=spec.y_min if spec.y_min is not None or spec.log else low,
+                y_min=spec.y_min if spec.y_min is not None or spec.is_logarithmic else low,
                 y_max=spec.y_max if spec.y_max is not None else high,
                 selected=None,
             ),
@@ -164,7 +164,7 @@ def run_charts(run: RunSnapshot, view: ChartView) -> list[ChartData]:
         origin=full_range(run)[0],
         end_label="end" if run.job.is_finished else "now",
         smoothing=view.smoothing,
-        log=view.log_scale,
+        is_logarithmic=view.log_scale,
         marks=event_marks(run),
         cursor=view.cursor if view.cursor is not None and start <= view.cursor <= end else None,
         hidden=view.hidden,
@@ -296,14 +296,14 @@ def _hardware_charts(run: RunSnapshot, spec: ChartSpec, node: str | None) -> lis
     """Return the charts of the nodes' hardware metrics: GPUs, CPU, memory, disk."""
     nodes = run.metrics.nodes if run.metrics else ()
     spec = replace(spec, y_min=0.0)
-    fraction_spec = replace(spec, unit=percent, y_max=1.0, log=False)
+    fraction_spec = replace(spec, unit=percent, y_max=1.0, is_logarithmic=False)
     bytes_spec = replace(spec, unit=bytes_iec, tick_base=2)
     limit_mib = run.job.instance_type.gpu_memory_limit_mib
     suffix = "" if node is None else f", {sanitize(node)}"
     utilization_spec = replace(fraction_spec, title=f"GPU use{suffix}")
     memory_spec = replace(bytes_spec, title=f"GPU memory{suffix}")
     if limit_mib:
-        memory_spec = replace(memory_spec, y_max=float(limit_mib * BYTES_PER_MIB), log=False)
+        memory_spec = replace(memory_spec, y_max=float(limit_mib * BYTES_PER_MIB), is_logarithmic=False)
     if node is None:
         utilization_lines = _node_series(nodes, lambda machine: machine.mean_utilization)
         memory_lines = _node_series(nodes, lambda machine: machine.mean_memory)
@@ -363,7 +363,7 @@ def _with_band(chart: ChartData, view: ChartView) -> ChartData:
 
     Many lines would cover each other.
     """
-    return replace(chart, spec=replace(chart.spec, band=len(chart.series) > 1 and not view.draws_lines))
+    return replace(chart, spec=replace(chart.spec, has_band=len(chart.series) > 1 and not view.draws_lines))
 
 
 def _stepped_end(end: float, length: float) -> float:

@@ -94,7 +94,7 @@ class DeploymentPane(Vertical):
             head_text.append(f"{sanitize(result.name or 'deployment')}  ", tones["strong"])
             self._append_status(head_text, snapshot.update)
             startup = startup_text(snapshot.startups)
-            later_command = snapshot.show_again  # a command, because no page leads back here
+            later_command = snapshot.show_command  # a command, because no page leads back here
             for line in (
                 f"last start {startup}" if startup else "",
                 result.link,

@@ -50,7 +50,7 @@ from tui.text.units import counted
 from tui.widgets.background import run_in_background
 from tui.widgets.charts.braille import small_curve
 from tui.widgets.row_table import RowTable
-from tui.widgets.status_line import FACT, StatusLine
+from tui.widgets.status_line import FACT_KEY, StatusLine
 from tui.widgets.text_panel import WrappedText
 
 if TYPE_CHECKING:
@@ -536,14 +536,14 @@ class HomeScreen(AppScreen):
 
     @on(events.Click, "#header")
     def _header_clicked(self, event: events.Click) -> None:
-        if event.style.meta.get(FACT) == self._attention_index:
+        if event.style.meta.get(FACT_KEY) == self._attention_index:
             self.action_next_alarmed()
 
     def action_filter(self) -> None:
         self._filter.open()
 
     def action_sort(self) -> None:
-        self.sort = next_sort(self._columns, self.sort, self._jobs.columns_shown)
+        self.sort = next_sort(self._columns, self.sort, self._jobs.visible_column_widths)
 
     def action_reverse_sort(self) -> None:
         column, descending = self.sort

@@ -58,7 +58,7 @@ class CheckpointPane(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._table = RowTable(COLUMNS, lambda row: row.key, sized=True, id="checkpoint-table")
+        self._table = RowTable(COLUMNS, lambda row: row.key, sizes_by_content=True, id="checkpoint-table")
         self._run: RunSnapshot | None = None
         self._facts: dict[str, CheckpointFacts] = {}
         """Facts by key, in natural order, which rows with equal sort values keep."""
@@ -211,7 +211,7 @@ class CheckpointPane(Vertical):
         self._sort_by(clicked_sort(COLUMNS, self._sort, message.column_id))
 
     def action_sort_checkpoints(self) -> None:
-        self._sort_by(next_sort(COLUMNS, self._sort, self._table.columns_shown))
+        self._sort_by(next_sort(COLUMNS, self._sort, self._table.visible_column_widths))
 
     def action_reverse_checkpoints(self) -> None:
         column_id, descending = self._sort

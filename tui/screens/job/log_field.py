@@ -21,7 +21,7 @@ from tui.analysis.logs.pattern import LogPattern
 from tui.tables.column import Span
 from tui.text.times import TIME_EXAMPLES
 from tui.widgets.log_view.options import LogOptions
-from tui.widgets.status_line import FACT, StatusLine
+from tui.widgets.status_line import FACT_KEY, StatusLine
 
 FieldPurpose = Literal["find", "filter", "time", "save"]
 
@@ -220,7 +220,7 @@ class LogField(Vertical):
 
     @on(events.Click, "#log-switches")
     def _clicked(self, event: events.Click) -> None:
-        index = event.style.meta.get(FACT)
+        index = event.style.meta.get(FACT_KEY)
         if index is not None and index < len(self._offered_switches):
             self.action_switch(self._offered_switches[index])
 

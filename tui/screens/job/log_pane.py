@@ -180,22 +180,22 @@ class LogPane(MountsWithChildren, Vertical):
             self._delayed_parts.append(part)
             return
         state, store = self._log_state, self.columns.main_view.store
-        if part.restarted:
+        if part.is_restart:
             self.columns.main_view.clear()
             state = self._log_state = LogState(pattern=state.pattern)
-        elif part.filled is not None:
+        elif part.filled_gap is not None:
             viewport = self.view.viewport
-            if store.replace_gap(part.filled, part.entries) and not viewport.follow:
+            if store.replace_gap(part.filled_gap, part.entries) and not viewport.follow:
                 # show the lines that the user requested
-                viewport.go_to_time(part.filled.start_ns if part.wanted_ns is None else part.wanted_ns)
-            if not isinstance(part.filled, NotKept):
+                viewport.go_to_time(part.filled_gap.start_ns if part.wanted_ns is None else part.wanted_ns)
+            if not isinstance(part.filled_gap, NotKept):
                 self._report_filled_gap(part.entries)
-        elif part.older:
+        elif part.is_older:
             store.prepend(part.entries)
         else:
             store.append(part.entries)
             state.caught_up = True
-        state.ended, state.settled = state.ended or part.ended, state.settled or part.settled
+        state.ended, state.settled = state.ended or part.has_ended, state.settled or part.is_settled
         state.read_fraction = state.read_fraction if part.read_fraction is None else part.read_fraction
         self.set_nodes({line.replica for line in part.entries if isinstance(line, LogLine) and line.replica})
         self.show_log_status()

@@ -101,11 +101,11 @@ def matrix_frame(run: RunSnapshot, time_range: tuple[float, float], options: Mat
     quantity = ("GPU memory" if memory else "GPU use") if has_gpus else "nodes"
     return Frame(
         title=f"{quantity}{suffix}",
-        over_time=options.over_time,
+        shows_history=options.over_time,
         start=time_range[0],
         end=time_range[1],
         full=_gpu_memory_bytes(run) if memory else 1.0,
-        live=not run.job.is_finished,
+        is_live=not run.job.is_finished,
         low_is_bad=not memory,
         facts=("cores", "memory", "disk") if options.node is None else ("use" if memory else "memory",),
         empty_text="no GPU data" if run.metrics_at else "reading…",

@@ -83,7 +83,7 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[ColumnSpan]:
     end = min(len(times), end + 1)
     spans: list[ColumnSpan] = []
     append = spans.append
-    current: int | None = None
+    current_column: int | None = None
     low = high = opening = closing = 0.0
     joined = pending_join = False
     for time_s, value in zip(times[begin:end], values[begin:end], strict=True):
@@ -91,21 +91,21 @@ def reduce_to_spans(series: Series, grid: Grid) -> list[ColumnSpan]:
             pending_join = False
             continue
         column = floor(time_s * per_second) - first
-        if column == current:
+        if column == current_column:
             if value < low:
                 low = value
             elif value > high:
                 high = value
         else:
-            if current is not None:
-                append((current, low, high, opening, closing, joined))
-            current = column
+            if current_column is not None:
+                append((current_column, low, high, opening, closing, joined))
+            current_column = column
             low = high = opening = value
             joined = pending_join
         closing = value
         pending_join = True
-    if current is not None:
-        append((current, low, high, opening, closing, joined))
+    if current_column is not None:
+        append((current_column, low, high, opening, closing, joined))
     return spans
 
 

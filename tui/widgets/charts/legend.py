@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tui.text.names import abbreviated_names, common_prefix_length
 from tui.text.sanitize import clip, sanitize
-from tui.widgets.charts.series_groups import SELECTED, SWITCHED_OFF, Entry
+from tui.widgets.charts.series_groups import HIDDEN_SIGN, SELECTED_SIGN, Entry
 from tui.widgets.charts.spec import ChartSpec, Line, Readout, Role, Run, signed
 
 _SEPARATOR = "  "
@@ -21,7 +21,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [name[prefix_length:] or name for name in names]
 
 
-def header(
+def header_line(
     title: str,
     entries: Sequence[Entry],
     width: int,
@@ -51,27 +51,27 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
     """
     if len(entries) == 1 and isinstance(entries[0].role, int):
         return _single_series(entries[0].readout(), room, unit)
-    names = [entry.name for entry in entries]
-    short = short_names(names)
+    full_names = [entry.name for entry in entries]
+    names_without_prefix = short_names(full_names)
     values = [_value_text(entry.readout(), unit) for entry in entries]
     needed_values = values if spec.cursor is not None else [""] * len(entries)
     name_room = (room + len(_SEPARATOR)) // max(1, len(entries)) - len(_SEPARATOR) - len("━ ")
     name_cells = max(4, min(_MAX_NAME_CELLS, name_room - max(map(cell_len, needed_values), default=0)))
     forms = [
-        (names, _MAX_NAME_CELLS, values),
-        (short, _MAX_NAME_CELLS, values),
-        (short, _MAX_NAME_CELLS, needed_values),
-        (short, name_cells, needed_values),
+        (full_names, _MAX_NAME_CELLS, values),
+        (names_without_prefix, _MAX_NAME_CELLS, values),
+        (names_without_prefix, _MAX_NAME_CELLS, needed_values),
+        (names_without_prefix, name_cells, needed_values),
     ]
     for form_names, max_cells, form_values in forms:
         cut_names = abbreviated_names(form_names, max_cells)
         items = _items(entries, cut_names, form_values)
-        if _width(_join(items)) <= room and len(set(cut_names)) == len(set(names)):
+        if _width(_join(items)) <= room and len(set(cut_names)) == len(set(full_names)):
             return items
-    items = _items(entries, abbreviated_names(short, _MAX_NAME_CELLS), needed_values)
+    items = _items(entries, abbreviated_names(names_without_prefix, _MAX_NAME_CELLS), needed_values)
     # An entry takes at least four cells, so only the first room // 4 can fit.
-    for fitting in range(min(len(items) - 1, room // 4), -1, -1):
-        with_rest: list[Line] = [*items[:fitting], [(f"+{len(items) - fitting}", "legend")]]
+    for fitting_count in range(min(len(items) - 1, room // 4), -1, -1):
+        with_rest: list[Line] = [*items[:fitting_count], [(f"+{len(items) - fitting_count}", "legend")]]
         if _width(_join(with_rest)) <= room:
             return with_rest
     return []
@@ -132,13 +132,13 @@ def legend_table(
         return None
 
     def line(label: str, role: Role, texts: Sequence[str], text_role: Role) -> Line:
-        aligned = "".join(
+        aligned_texts = "".join(
             " " * (cells + 1 - cell_len(text)) + text for text, cells in zip(texts, widths, strict=True)
         )
         return [
             (_SEPARATOR, "blank"),
             (label, role),
-            (" " * (name_cells - cell_len(label)) + aligned, text_role),
+            (" " * (name_cells - cell_len(label)) + aligned_texts, text_role),
         ]
 
     lines = [line(" ", "axis", titles, "axis")]
@@ -162,7 +162,7 @@ def _value_texts(readout: Readout, unit: Callable[[float], str], *, has_changes:
 
 
 def is_hidden(entry: Entry) -> bool:
-    return entry.sign == SWITCHED_OFF
+    return entry.sign == HIDDEN_SIGN
 
 
 def _listed_entries(entries: Sequence[Entry], rows: int) -> tuple[Sequence[int], int]:
@@ -170,6 +170,6 @@ def _listed_entries(entries: Sequence[Entry], rows: int) -> tuple[Sequence[int],
     if len(entries) <= rows:
         return range(len(entries)), 0
     listed_count = rows - 1  # the last row has the number of other entries
-    selected = next((index for index, entry in enumerate(entries) if entry.sign == SELECTED), 0)
+    selected = next((index for index, entry in enumerate(entries) if entry.sign == SELECTED_SIGN), 0)
     begin = max(0, min(selected - listed_count // 2, len(entries) - listed_count))
     return range(begin, begin + listed_count), len(entries) - listed_count

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from tui.analysis.series import Series
 from tui.widgets.charts.braille import DOTS_PER_CELL_X, DOTS_PER_CELL_Y, Grid
-from tui.widgets.charts.picture import Picture, picture
+from tui.widgets.charts.picture import Picture, draw_picture
 from tui.widgets.charts.raster import AREA, BAND
 from tui.widgets.charts.series_groups import GRAY, series_of
 from tui.widgets.charts.spec import ChartSpec
@@ -118,15 +118,15 @@ class LineChart(CachedComponentStyles, Widget):
         super().__init__(id=id)
         self.spec = spec if spec is not None else ChartSpec()
         self._series: tuple[Series, ...] = ()
-        self._drawn: Picture | None = None
-        self._hovered: float | None = None
-        self._pressed_at: int | None = None
-        self._dragged = False
+        self._cached_picture: Picture | None = None
+        self._hovered_x: float | None = None
+        self._pressed_column: int | None = None
+        self._was_dragged = False
 
     def show(self, series: Sequence[Series], spec: ChartSpec) -> None:
-        """Show series, the last on top. The terminal decides about ``spec.letters`` and ``spec.shaded``."""
-        if self._hovered is not None and not spec.start <= self._hovered <= spec.end:
-            self._hovered = None
+        """Show series, the last on top. The terminal decides ``has_letters`` and ``is_shaded``."""
+        if self._hovered_x is not None and not spec.start <= self._hovered_x <= spec.end:
+            self._hovered_x = None
         new_series = tuple(series)
         if (new_series, spec) != (self._series, self.spec):
             previous, self.spec = self.spec, spec
@@ -142,7 +142,7 @@ class LineChart(CachedComponentStyles, Widget):
 
         While the chart is off screen, it is drawn when it is next painted.
         """
-        previous, self._drawn = self._drawn, None
+        previous, self._cached_picture = self._cached_picture, None
         if whole or previous is None or not (self.is_attached and self.is_on_screen):
             self.refresh()
             return
@@ -153,14 +153,14 @@ class LineChart(CachedComponentStyles, Widget):
 
     def _picture(self) -> Picture:
         """Return the picture of the chart; draw it if it was not drawn since the last change."""
-        if self._drawn is None:
+        if self._cached_picture is None:
             width, height = self.size
-            cursor = self._hovered if self.spec.cursor is None else self.spec.cursor
+            cursor = self._hovered_x if self.spec.cursor is None else self.spec.cursor
             colors = not self.app.no_color
-            shaded = colors and not self.app.native_ansi_color
-            spec = replace(self.spec, letters=not colors, shaded=shaded, cursor=cursor)
-            self._drawn = picture(self._series, spec, width, height)
-        return self._drawn
+            is_shaded = colors and not self.app.native_ansi_color
+            spec = replace(self.spec, has_letters=not colors, is_shaded=is_shaded, cursor=cursor)
+            self._cached_picture = draw_picture(self._series, spec, width, height)
+        return self._cached_picture
 
     # The mouse
 
@@ -171,11 +171,11 @@ class LineChart(CachedComponentStyles, Widget):
 
     def _x_at(self, column: int) -> float | None:
         """Return the position on the x axis of a column of the widget; None outside of the raster."""
-        drawn = self._picture()
-        cell = column - drawn.left
-        if not 0 <= cell < drawn.cells:
+        picture = self._picture()
+        cell = column - picture.left
+        if not 0 <= cell < picture.cells:
             return None
-        grid = Grid.over(self.spec.start, self.spec.end, drawn.cells * DOTS_PER_CELL_X)
+        grid = Grid.over(self.spec.start, self.spec.end, picture.cells * DOTS_PER_CELL_X)
         return grid.time_at(cell * DOTS_PER_CELL_X + 1)
 
     @on(events.MouseScrollUp)
@@ -196,17 +196,17 @@ class LineChart(CachedComponentStyles, Widget):
             self.post_message(Zoomed(self, 0.8 if is_back else 1.25, self._x_at(event.x)))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._pressed_at, self._dragged = event.x, False
+        self._pressed_column, self._was_dragged = event.x, False
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         cells = self.raster_cells
-        if self._pressed_at is None:
+        if self._pressed_column is None:
             self._hover(self._x_at(event.x) if event.y else None)
-        if self._pressed_at is None or not cells or event.x == self._pressed_at:
+        if self._pressed_column is None or not cells or event.x == self._pressed_column:
             return
         self._hover(None)
-        moved, self._pressed_at, self._dragged = self._pressed_at - event.x, event.x, True
+        moved, self._pressed_column, self._was_dragged = self._pressed_column - event.x, event.x, True
         self.post_message(Panned(self, moved * (self.spec.end - self.spec.start) / cells))
 
     def on_leave(self) -> None:
@@ -215,21 +215,21 @@ class LineChart(CachedComponentStyles, Widget):
     on_hide = on_leave
 
     def _hover(self, x: float | None) -> None:
-        if x != self._hovered:
+        if x != self._hovered_x:
             self.hover(x)
             self.post_message(Hovered(self, x))
 
     def hover(self, x: float | None) -> None:
         """Show the values at ``x`` as at a cursor, unless the spec has a cursor; None hides them again."""
-        if x != self._hovered:
-            self._hovered = x
+        if x != self._hovered_x:
+            self._hovered_x = x
             if self.spec.cursor is None:
                 self._redraw()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         self.release_mouse()
-        pressed, self._pressed_at = self._pressed_at, None
-        if pressed is None or self._dragged:
+        pressed_column, self._pressed_column = self._pressed_column, None
+        if pressed_column is None or self._was_dragged:
             return
         name = self._series_name_at(event.x, event.y)
         if name is not None:
@@ -238,12 +238,12 @@ class LineChart(CachedComponentStyles, Widget):
             self.post_message(Pointed(self, x))
 
     def _series_name_at(self, column: int, line: int) -> str | None:
-        drawn = self._picture()
-        raster_end = drawn.left + drawn.cells
-        if len(self._series) < 2 or not drawn.cells or (line and column < raster_end):
+        picture = self._picture()
+        raster_end = picture.left + picture.cells
+        if len(self._series) < 2 or not picture.cells or (line and column < raster_end):
             return None
         run_end = 0
-        for text, role in drawn.lines[line] if line < len(drawn.lines) else ():
+        for text, role in picture.lines[line] if line < len(picture.lines) else ():
             run_end += cell_len(text)
             if column < run_end:
                 index = series_of(role)

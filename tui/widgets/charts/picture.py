@@ -16,13 +16,13 @@ from tui.text.labels import LabelFormat, labeled_ticks, number_formats
 from tui.text.sanitize import clip, sanitize
 from tui.text.units import number
 from tui.widgets.charts import braille
-from tui.widgets.charts.legend import header, legend_table
+from tui.widgets.charts.legend import header_line, legend_table
 from tui.widgets.charts.raster import Canvas, draw_raster
-from tui.widgets.charts.series_groups import entries
+from tui.widgets.charts.series_groups import legend_entries
 from tui.widgets.charts.spec import ChartSpec, Line, Mark, Run
 from tui.widgets.charts.ticks import log_ticks, position_label, time_ticks, value_ticks
 
-_TONES = ("good", "caution", "bad")
+_TONES_BY_SEVERITY = ("good", "caution", "bad")
 
 
 def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, max_cells: int) -> dict[int, str]:
@@ -32,7 +32,7 @@ def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, max_cells
     for tick in (bottom, top, *ticks[1:-1]):  # if ticks share a row, the ends of the axis take precedence
         tick_by_row.setdefault(round((top - tick) / (top - bottom) * (rows - 1)), tick)
     row_by_value = {
-        float(f"{10.0**tick:.6g}") if spec.log else tick: row for row, tick in tick_by_row.items()
+        float(f"{10.0**tick:.6g}") if spec.is_logarithmic else tick: row for row, tick in tick_by_row.items()
     }
     labels = labeled_ticks(tuple(row_by_value), _value_formats(sorted(row_by_value), spec))
     row_by_text: dict[str, int] = {}
@@ -42,13 +42,13 @@ def value_labels(ticks: tuple[float, ...], spec: ChartSpec, rows: int, max_cells
 
 
 def _value_formats(values: Sequence[float], spec: ChartSpec) -> Iterable[LabelFormat]:
-    if spec.unit is None and not spec.log:
+    if spec.unit is None and not spec.is_logarithmic:
         return number_formats(values)
     unit = spec.unit or number
     return (number, *number_formats(values)) if unit is number else (unit,)
 
 
-def time_line(spec: ChartSpec, width: int, margin: int) -> Line:
+def x_axis_line(spec: ChartSpec, width: int, margin: int) -> Line:
     """Return the x axis: a rule with tick labels and the marks of events.
 
     Only the label of the cursor may cover a mark. If marks of the tone "good" (checkpoints) would hide more
@@ -82,13 +82,13 @@ def _labels_that_fit(
     labels: Sequence[tuple[int, str]], occupied_cells: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
     """Return the labels (first cell, text) that overlap neither another label nor an occupied cell."""
-    limit, fitting = width, []
+    limit, fitting_labels = width, []
     for begin, text in reversed(labels):  # from the right, so that the newest label takes precedence
         end = begin + len(text)
         if begin > margin and end <= limit and occupied_cells.isdisjoint(range(begin - 1, end + 1)):
             limit = begin - 1
-            fitting.append((begin, text))
-    return fitting
+            fitting_labels.append((begin, text))
+    return fitting_labels
 
 
 def _label_begin(x: float, text: str, spec: ChartSpec, width: int, margin: int) -> int:
@@ -105,7 +105,7 @@ def mark_at(spec: ChartSpec, cells: int, x: float) -> Mark | None:
 
 def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> dict[int, Mark]:
     marks_by_cell: dict[int, Mark] = {}
-    for mark in sorted(marks, key=lambda mark: _TONES.index(mark.tone)):
+    for mark in sorted(marks, key=lambda mark: _TONES_BY_SEVERITY.index(mark.tone)):
         dot_column = grid.column(mark.at)  # -1 at ``spec.start`` if the grid begins a little later
         column = max(0, dot_column) // braille.DOTS_PER_CELL_X
         if dot_column >= -1 and column < cells:
@@ -115,7 +115,7 @@ def _marks_by_cell(marks: tuple[Mark, ...], grid: braille.Grid, cells: int) -> d
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The lines of a chart, and where its raster is: ``cells`` columns from column ``left`` on.
+    """The lines of a chart. Its raster is ``cells`` columns wide and begins at column ``left``.
 
     ``cells`` is 0 if the chart is too small for axes.
     """
@@ -125,7 +125,7 @@ class Picture:
     cells: int = 0
 
 
-def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
+def draw_picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) -> Picture:
     """Draw a chart of ``height`` lines of ``width`` cells; with less than 20 × 4 cells, only its header."""
     if width <= 0 or height <= 0:
         return Picture([])
@@ -133,15 +133,15 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
     ticks = _ticks(series, spec, rows)
     has_room = width >= 20 and height >= 4
     if ticks is None or not has_room:
-        legend = entries(series, spec) if any(curve.values for curve in series) else []
-        title = header(spec.title, legend, width, spec.unit or number, spec, note=(spec.note, "note"))
+        legend = legend_entries(series, spec) if any(curve.values for curve in series) else []
+        title = header_line(spec.title, legend, width, spec.unit or number, spec, note=(spec.note, "note"))
         message = _empty_reason(series, spec) if ticks is None else ""
         return Picture([title, *_centered_message(message, width, height - 1)])
     labels = value_labels(ticks, spec, rows, width // 3)
     # Usually the minimum of 8, so that the rasters of charts below each other are aligned.
     margin = max(8, *(cell_len(text) for text in labels.values())) + 1
     unit = (spec.unit or number) if spec.cursor is None else spec.exact
-    legend = entries(series, spec)
+    legend = legend_entries(series, spec)
     table = legend_table(legend, spec, unit, width - margin, height - 1)
     table_cells = sum(cell_len(text) for text, _ in table[0]) if table else 0
     cells = width - margin - table_cells
@@ -151,21 +151,23 @@ def picture(series: Sequence[Series], spec: ChartSpec, width: int, height: int) 
         text = labels.get(row, "")
         axis = " " * (margin - 1 - cell_len(text)) + text + ("┤" if text else "│")
         body.append([(axis, "axis"), *line])
-    body.append(time_line(spec, width - table_cells, margin))
+    body.append(x_axis_line(spec, width - table_cells, margin))
     body = [[*line, *table_line] for line, table_line in zip(body, table or [[]] * len(body), strict=True)]
-    title = header(spec.title, () if table else legend, width, unit, spec, note=_note_run(spec, cells))
+    title = header_line(spec.title, () if table else legend, width, unit, spec, note=_note_run(spec, cells))
     return Picture([title, *body], margin, cells)
 
 
 def _ticks(series: Sequence[Series], spec: ChartSpec, rows: int) -> tuple[float, ...] | None:
-    """Return the ticks of the value axis (logarithms if ``spec.log``); None without values to draw."""
-    visible = [curve for curve in series if curve.name not in spec.hidden]
-    value_range = extent(map(logarithmic, visible) if spec.log else visible, spec.start, spec.end)
+    """Return the ticks of the value axis (logarithms on a logarithmic axis); None without values."""
+    visible_series = [curve for curve in series if curve.name not in spec.hidden]
+    value_range = extent(
+        map(logarithmic, visible_series) if spec.is_logarithmic else visible_series, spec.start, spec.end
+    )
     if value_range is None:
         return None
     low, high = value_range
     max_ticks = max(2, rows // 4 + 1)
-    if spec.log:
+    if spec.is_logarithmic:
         return log_ticks(low, high, max_ticks, fixed_high=log10(spec.y_max) if spec.y_max else None)
     missing = spec.min_relative_range * max(abs(low), abs(high)) - (high - low)
     if missing > 0:
@@ -180,7 +182,7 @@ def _empty_reason(series: Sequence[Series], spec: ChartSpec) -> str:
     if any(spec.start <= time_s <= spec.end for curve in series for time_s in curve.times[-1:]):
         if any(isinf(value) for curve in series for value in curve.values[-1:]):
             return "no finite values"
-        return "no values above zero" if spec.log else spec.empty_text
+        return "no values above zero" if spec.is_logarithmic else spec.empty_text
     return "no data in this time range" if any(curve.times for curve in series) else spec.empty_text
 
 

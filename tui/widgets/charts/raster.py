@@ -153,7 +153,7 @@ def draw_raster(
 
     def spans_of(index: int, smoothing: float) -> list[ColumnSpan]:
         curve = smoothed(series[index], smoothing) if smoothing else series[index]
-        return braille.reduce_to_spans(logarithmic(curve) if spec.log else curve, grid)
+        return braille.reduce_to_spans(logarithmic(curve) if spec.is_logarithmic else curve, grid)
 
     def dots_of(spans: Sequence[ColumnSpan]) -> Dots:
         return braille.dot_columns(spans, columns, dot_rows, *ends)
@@ -161,15 +161,15 @@ def draw_raster(
     groups = group_series(series, spec)
     lines: dict[Role, Sequence[ColumnSpan]] = {}
     bands: dict[str, Dots] = {}
-    gray: Dots = {}
+    gray_dots: Dots = {}
     background = [spans_of(index, spec.smoothing) for index in groups.background]
-    if spec.band and background:
+    if spec.has_band and background:
         band, medians = _band_and_median(background)
         bands[BAND], lines["median"] = dots_of(band), smoothed_spans(medians, *ends)
     else:
         for spans in background:
             for column, dots in dots_of(spans).items():
-                gray[column] = gray.get(column, 0) | dots
+                gray_dots[column] = gray_dots.get(column, 0) | dots
     # The bands of more than three lines would cover each other.
     has_bands = not spec.smoothing and len(groups.lines) + (len(lines) or len(background)) <= 3
     for index in sorted(groups.lines, key=lambda index: series[index].name == spec.selected):
@@ -183,9 +183,9 @@ def draw_raster(
             lines[index] = smoothed_spans(lines[index], *ends)
 
     canvas = Canvas(width, rows)
-    canvas.draw("faint", gray)
+    canvas.draw("faint", gray_dots)
     dots_by_role = {role: dots_of(spans) for role, spans in lines.items()}
-    if spec.shaded and (len(lines) == 1 or (spec.has_main_line and not background and lines)):
+    if spec.is_shaded and (len(lines) == 1 or (spec.has_main_line and not background and lines)):
         main_role, main_dots = next(iter(dots_by_role.items()))
         canvas.shade(main_role, main_dots, bands.get(f"{BAND}:{main_role}", {}))
     cursor = -1 if spec.cursor is None else grid.column(spec.cursor) // braille.DOTS_PER_CELL_X
@@ -196,17 +196,21 @@ def draw_raster(
         canvas.draw(band_role, dotted(dots_by_column, grid))
     cells = canvas.draw_lines(dots_by_role, take_turns=not (spec.has_main_line or spec.selected))
     series_cells = [(role, line_cells) for role, line_cells in cells.items() if isinstance(role, int)]
-    has_letters = spec.letters and len(cells) > 1
+    has_letters = spec.has_letters and len(cells) > 1
     indices_with_value: set[int] = set()
     if 0 <= cursor < width and spec.cursor is not None and len(series_cells) <= 3:
         x = spec.cursor
         values = ((value_at(series[index], x), index, line_cells) for index, line_cells in series_cells)
-        present = [(value, index, line_cells) for value, index, line_cells in values if value is not None]
-        from_top = sorted(present, key=itemgetter(0), reverse=True)
-        for value, index, line_cells in from_top:
+        values_at_cursor = [
+            (value, index, line_cells) for value, index, line_cells in values if value is not None
+        ]
+        values_from_top = sorted(values_at_cursor, key=itemgetter(0), reverse=True)
+        for value, index, line_cells in values_from_top:
             name = f"{letter(index)} " if has_letters else ""
             # Only the highest value may be written above its line, and only the lowest one below.
-            sides = [side for side, end in ((-1, from_top[0]), (1, from_top[-1])) if end[1] == index]
+            sides = [
+                side for side, end in ((-1, values_from_top[0]), (1, values_from_top[-1])) if end[1] == index
+            ]
             if _write_value(canvas, cursor, line_cells, f"{name}{spec.exact(value)}", index, sides):
                 indices_with_value.add(index)
     if has_letters:

@@ -12,9 +12,9 @@ from tui.text.sanitize import sanitize
 from tui.widgets.charts.spec import ChartSpec, Readout, Role, read_series, value_at
 from tui.widgets.tones import SERIES_COLORS
 
-SWATCH = "━"
-SWITCHED_OFF = "·"
-SELECTED = "▶"
+LINE_SIGN = "━"
+HIDDEN_SIGN = "·"
+SELECTED_SIGN = "▶"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -35,7 +35,7 @@ def letter(index: int) -> str:
 
 def colors_highlights_only(series: Sequence[Series], spec: ChartSpec) -> bool:
     """True if only emphasized and selected series are colored: with a band, or more series than colors."""
-    return spec.band or len(series) > SERIES_COLORS
+    return spec.has_band or len(series) > SERIES_COLORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Entry:
     readout: Callable[[], Readout]
 
 
-def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
+def legend_entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
     """Return the entries of the legend: one for the band if there is one, and one for each other series.
 
     Entries are in the order of the series; if only highlighted series are colored, these come first. Hidden
@@ -99,18 +99,18 @@ def entries(series: Sequence[Series], spec: ChartSpec) -> list[Entry]:
 
     def series_entry(index: int, role: Role) -> Entry:
         curve = series[index]
-        sign = letter(index) if spec.letters and role == index else SWATCH
-        sign = SELECTED if curve.name == spec.selected else sign
-        sign = SWITCHED_OFF if index in groups.hidden else sign
+        sign = letter(index) if spec.has_letters and role == index else LINE_SIGN
+        sign = SELECTED_SIGN if curve.name == spec.selected else sign
+        sign = HIDDEN_SIGN if index in groups.hidden else sign
         return Entry(sign, sanitize(curve.name), role, partial(readout, curve))
 
     lines = [series_entry(index, index) for index in groups.lines]
     hidden = [series_entry(index, -1 - index) for index in groups.hidden]
-    if spec.band and len(groups.background) > 1:
+    if spec.has_band and len(groups.background) > 1:
         band = _band_entry([series[index] for index in groups.background], spec, bool(lines))
         return [*lines, *band, *hidden]
     background = [
-        series_entry(index, "median" if spec.band else f"{GRAY}{index}") for index in groups.background
+        series_entry(index, "median" if spec.has_band else f"{GRAY}{index}") for index in groups.background
     ]
     others = sorted([*background, *hidden], key=_series_index)
     if colors_highlights_only(series, spec):
@@ -135,4 +135,4 @@ def _band_entry(members: Sequence[Series], spec: ChartSpec, has_lines: bool) -> 
         return []
     readout = Readout(median(values) if values else None, min(lows), max(highs))
     name = f"{len(members)} others" if has_lines else f"median of {len(members)}"
-    return [Entry(SWATCH, name, "median", lambda: readout)]
+    return [Entry(LINE_SIGN, name, "median", lambda: readout)]

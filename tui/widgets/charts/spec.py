@@ -49,21 +49,24 @@ def value_at(series: Series, x: float) -> float | None:
     times, values = series.times, series.values
     if not times:
         return None
-    after = bisect_left(times, x)
-    nearest = min(after, len(times) - 1)
-    if 0 < after < len(times) and x - times[after - 1] < times[after] - x:
-        nearest = after - 1
-    end_times = times[:2] if after == 0 else times[-2:]
-    is_too_far = after in (0, len(times)) and abs(times[nearest] - x) > end_times[-1] - end_times[0]
-    value = values[nearest]
+    next_index = bisect_left(times, x)
+    nearest_index = min(next_index, len(times) - 1)
+    if 0 < next_index < len(times) and x - times[next_index - 1] < times[next_index] - x:
+        nearest_index = next_index - 1
+    end_times = times[:2] if next_index == 0 else times[-2:]
+    is_too_far = (
+        next_index in (0, len(times)) and abs(times[nearest_index] - x) > end_times[-1] - end_times[0]
+    )
+    value = values[nearest_index]
     return None if is_too_far or value != value else value
 
 
 Role = str | int
-"""What a run of characters belongs to, from which its style follows.
+"""The part of a chart that a run of characters belongs to; it determines the style of the run.
 
-It is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the role
-``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see ``raster.AREA``.
+A role is a name such as "title" or "axis", or the index of a series. In the legend, a hidden series has the
+role ``-1 - index``, and a series that is drawn in gray has ``"gray-INDEX"``. Areas and bands: see
+``raster.AREA``.
 """
 
 Run = tuple[str, Role]
@@ -107,20 +110,20 @@ class ChartSpec:
         end_label: Label at the right end of a "relative" axis.
         empty_text: Shown if the series have no values.
         note: Text on the right of the header, such as a warning.
-        letters: True to mark each line with a letter, for terminals without color.
-        log: True for a logarithmic value axis, which leaves out values of zero or less.
+        has_letters: True to mark each line with a letter, for terminals without color.
+        is_logarithmic: True for a logarithmic value axis, which leaves out values of zero or less.
         smoothing: Weight (0 ≤ w < 1) of the exponential moving average that is drawn as the line; 0 for none.
         shows_samples: False to hide the samples behind smoothed lines, which would cover other lines.
         cursor: Position whose values the legend shows; None for the newest values.
         hidden: Names of series that are not drawn; the legend lists them.
         selected: Name of the series that is drawn on top, in color.
-        band: True to draw series that are neither selected nor emphasized as one band, with their median.
+        has_band: True to draw series that are neither selected nor emphasized as one band, with their median.
         emphasis: Names of the series that findings are about, drawn in the warning color.
         baseline: Name of the series that the others are compared with at the cursor.
         first_color: Color index of the first series, for a chart of a subset of many series.
         has_main_line: True if the first series is the main one and the others belong to it, such as a loss
             and its evaluations.
-        shaded: True to shade the area below a line that is alone or the main line.
+        is_shaded: True to shade the area below a line that is alone or the main line.
     """
 
     title: str = ""
@@ -136,20 +139,20 @@ class ChartSpec:
     end_label: str = "now"
     empty_text: str = "no data"
     note: str = ""
-    letters: bool = False
-    log: bool = False
+    has_letters: bool = False
+    is_logarithmic: bool = False
     smoothing: float = 0.0
     shows_samples: bool = True
     marks: tuple[Mark, ...] = ()
     cursor: float | None = None
     hidden: frozenset[str] = frozenset()
     selected: str | None = None
-    band: bool = False
+    has_band: bool = False
     emphasis: frozenset[str] = frozenset()
     baseline: str = ""
     first_color: int = 0
     has_main_line: bool = False
-    shaded: bool = False
+    is_shaded: bool = False
 
     def exact(self, value: float) -> str:
         """Format a value at the cursor; without a unit (such as a loss), with five significant digits."""

@@ -73,8 +73,8 @@ def _block_finder(pattern: LogPattern) -> Callable[[bytes, int], int] | None:
     options.case_sensitive = pattern.matches_case
     options.log_errors = False
     try:
-        text = pattern.text if pattern.regex else re2.escape(pattern.text)
-        search = re2.compile(f"(?m:{text})".encode(), options).search
+        regex = pattern.text if pattern.regex else re2.escape(pattern.text)
+        search = re2.compile(f"(?m:{regex})".encode(), options).search
     except (re2.error, UnicodeError):
         return None
     return partial(_match_position, search)

@@ -47,7 +47,8 @@ FoldLine = tuple[int, int, str | None, str]
 FoldKey = tuple[FoldKind, str | None, str]
 """Identifies an unfinished fold: its kind, its node, and a text.
 
-The text distinguishes folds of one kind and node: the lane of a traceback, else what its lines share.
+The text distinguishes folds of the same kind and node: the lane of a traceback, or the text that the lines
+of another fold have in common.
 """
 
 

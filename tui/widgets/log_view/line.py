@@ -28,13 +28,13 @@ class LineAttributes(NamedTuple):
 
     Attributes:
         level: Level as sent by the server.
-        late: True if newer lines arrived before.
+        is_late: True if newer lines arrived before.
         display_level: The server's level, normalized, else the level detected in the message; may be empty.
     """
 
     replica: str | None
     level: str | None
-    late: bool
+    is_late: bool
     display_level: str
 
     @property

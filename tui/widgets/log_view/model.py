@@ -37,14 +37,14 @@ class LogModel:
         self,
         store: LogStore,
         options: LogOptions | None = None,
-        changed: Callable[[], object] = lambda: None,
+        on_change: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
         self.rows = LogRows(store, options or LogOptions())
         self.cursor: LineKey | None = None
-        self.match: LineKey | None = None
+        self.current_match: LineKey | None = None
         """The current match of the search."""
-        self._changed = changed
+        self._on_change = on_change
         self._following = True
         self._last_seen = _BEFORE_ALL
         """The newest line when following stopped; lines after it count as unseen."""
@@ -60,10 +60,10 @@ class LogModel:
         self.rows.sync(may_move=self._following)
         self.cursor = self._existing_key(self.cursor)
         self.selection_start = self._existing_key(self.selection_start)
-        self.match = self._existing_key(self.match)
+        self.current_match = self._existing_key(self.current_match)
         if not len(self.store):
             self._last_seen = _BEFORE_ALL
-        self._changed()
+        self._on_change()
 
     def _existing_key(self, key: LineKey | None) -> LineKey | None:
         """Return a key; if its line was dropped or its gap was filled, the key of the next line."""
@@ -107,7 +107,7 @@ class LogModel:
     @property
     def passing_count(self) -> int:
         """Number of lines that pass the filter, folded or not."""
-        return sum(len(block_rows.passing) for block_rows in self.rows.per_block)
+        return sum(len(block_rows.passing) for block_rows in self.rows.all_block_rows)
 
     # Rows
 
@@ -123,10 +123,10 @@ class LogModel:
     def row_flags(self, row: int) -> RowFlags:
         low, high = self.selected_rows()
         return RowFlags(
-            cursor=self.cursor is not None and self.cursor_row == row,
-            selected=low <= row < high and self.selection_start is not None,
-            bookmark=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
-            match=self.match is not None and self.rows.row_of(self.match) == row,
+            is_cursor=self.cursor is not None and self.cursor_row == row,
+            is_selected=low <= row < high and self.selection_start is not None,
+            is_bookmarked=bool(self.store.bookmarks) and self.rows.key(row) in self.store.bookmarks,
+            is_match=self.current_match is not None and self.rows.row_of(self.current_match) == row,
         )
 
     # Positions
@@ -182,7 +182,7 @@ class LogModel:
         return None if row is None else self.store.entry(self.row_key(row).text_key)
 
     def selected_rows(self) -> tuple[int, int]:
-        """Return the first selected row, and one past the last; without a selection, for the current row."""
+        """Return the first selected row, and one past the last; without a selection, only the current row."""
         row = self.current_row
         if row is None:
             return 0, 0
@@ -209,7 +209,7 @@ class LogModel:
         the event loop, or only for a log that has ended.
         """
         if filtered:
-            for block_rows in list(self.rows.per_block):
+            for block_rows in list(self.rows.all_block_rows):
                 yield from self.store.entries(block_rows.block, block_rows.passing)
         else:
             for block in list(self.store.blocks):

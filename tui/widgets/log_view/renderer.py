@@ -73,8 +73,8 @@ def _truncated(message: str) -> str:
     end = message[-MAX_MESSAGE_LENGTH:]
     if "\r" in end.rstrip("\r\n") and "\n" not in message.rstrip("\r\n"):
         return last_carriage_segment(end)
-    excess = len(message) - MAX_MESSAGE_LENGTH
-    return f"{message[:MAX_MESSAGE_LENGTH]} … {counted(excess, 'more character')}"
+    excess_length = len(message) - MAX_MESSAGE_LENGTH
+    return f"{message[:MAX_MESSAGE_LENGTH]} … {counted(excess_length, 'more character')}"
 
 
 def _wrapped(row: TextRow, cells: int) -> list[TextRow]:
@@ -100,9 +100,9 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
 
     Styles that would hide text (concealed, or in the color of its background) are ignored.
     """
-    clean = sanitize_whole(text)
+    clean_text = sanitize_whole(text)
     if not any(introducer in text for introducer in ("\x1b", "\x9b")):
-        return clean, []
+        return clean_text, []
     pieces: list[str] = []
     spans: list[Span] = []
     decoder, style = AnsiDecoder(), Style.null()
@@ -120,7 +120,7 @@ def styled_spans(text: str) -> tuple[str, list[Span]]:
             style = _without_hiding(decoder.style)
     # If the sanitized pieces differ from the sanitized line (a tab, or combining marks at the end of a
     # piece), the spans would be at wrong positions: show the line without them.
-    return clean, spans if "".join(pieces) == clean else []
+    return clean_text, spans if "".join(pieces) == clean_text else []
 
 
 def _without_colons(parameters: str) -> str:
@@ -173,12 +173,12 @@ class RowKey(NamedTuple):
 
 
 class RowFlags(NamedTuple):
-    """How a row is highlighted; ``match`` is True for the row of the current search match."""
+    """How a row is highlighted; ``is_match`` is True for the row of the current search match."""
 
-    cursor: bool = False
-    selected: bool = False
-    bookmark: bool = False
-    match: bool = False
+    is_cursor: bool = False
+    is_selected: bool = False
+    is_bookmarked: bool = False
+    is_match: bool = False
 
 
 _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "DEBUG": "debug"}
@@ -188,8 +188,8 @@ _LEVEL_STYLES = {"CRITICAL": "error", "ERROR": "error", "WARNING": "warning", "D
 class RenderSettings:
     """Settings for drawing rows.
 
-    ``width`` is that of the view without its scroll bar; ``pan`` is the number of cells that are cut off at
-    the left of the text; matches of ``pattern`` are highlighted.
+    ``width`` is the width of the view without its scroll bar; ``pan`` is the number of cells that are cut off
+    at the left of the text; matches of ``pattern`` are highlighted.
     """
 
     width: int = 1
@@ -252,14 +252,14 @@ class LogRenderer:
             label_cells = self._labels.width + 1 if self._labels.width else 0
             node_style = self._style(f"node-{color % SERIES_COLORS}")
             label += " " * (label_cells - cell_len(label))
-            late = Segment("↶", self._style("warning")) if attributes.late else Segment(" ", muted)
+            late_sign = Segment("↶", self._style("warning")) if attributes.is_late else Segment(" ", muted)
             fold = row_key.fold
             is_open = row_key.pretty or (fold is not None and fold.is_open)
             fold_sign = "▾" if is_open else " " if fold is None else "▸"
             segments = [
                 self._mark_segment(flags),
                 Segment(self.times.text(row_key.position_key.time_ns), muted),
-                late,
+                late_sign,
                 Segment(label, node_style),
                 Segment(LEVEL_SIGNS.get(attributes.display_level, " "), text_style),
                 Segment(fold_sign, muted),
@@ -303,18 +303,21 @@ class LogRenderer:
         return Segment("┃", self._style("thumb")) if is_thumb else Segment("│", self._style("track"))
 
     def _mark_segment(self, flags: RowFlags) -> Segment:
-        sign = "◆" if flags.bookmark else "›" if flags.cursor else " "
+        sign = "◆" if flags.is_bookmarked else "›" if flags.is_cursor else " "
         return Segment(sign, self._style("bookmark"))
 
     def _highlighted(self, segments: list[Segment], flags: RowFlags) -> list[Segment]:
-        if not (flags.cursor or flags.selected):
+        if not (flags.is_cursor or flags.is_selected):
             return segments
-        highlight = self._style("selected" if flags.selected else "cursor")
+        highlight = self._style("selected" if flags.is_selected else "cursor")
         # Without the highlight's text color, so that an error stays red when selected.
-        added = Style(
+        highlight_without_color = Style(
             bgcolor=highlight.bgcolor, bold=highlight.bold or None, reverse=highlight.reverse or None
         )
-        return [Segment(text, added if style is None else style + added) for text, style, _ in segments]
+        return [
+            Segment(text, highlight_without_color if style is None else style + highlight_without_color)
+            for text, style, _ in segments
+        ]
 
     def _text_strip(self, row: TextRow, room: int, style: Style, flags: RowFlags) -> Strip:
         settings = self.settings
@@ -328,7 +331,7 @@ class LogRenderer:
             text.stylize(self._style(kind), start, end)
         for start, end, span_style in row.spans if settings.has_colors else ():
             text.stylize(span_style, start, end)
-        match_style = self._style("current-match" if flags.match else "match")
+        match_style = self._style("current-match" if flags.is_match else "match")
         for start, end in settings.pattern.spans(row.text) if settings.pattern is not None else ():
             text.stylize(match_style, start, end)
         strip = Strip(text.render(get_console()))
@@ -362,7 +365,7 @@ class LogRenderer:
         length = duration(max(0, gap.end_ns - gap.start_ns) / NS_PER_S)
         text = f"gap {span} ({length}): {sanitize(gap.reason)}"
         if isinstance(gap, NotKept):
-            text = f"{span} ({length}) not kept: open to read"
+            text = f"{span} ({length}) not kept in memory: open to read again"
         text = clip(f"── {text} ", max(0, width - 1))
         style = self._style("gap")
         segments = [self._mark_segment(flags), Segment(text + "─" * (width - 1 - cell_len(text)), style)]

@@ -83,7 +83,7 @@ class BlockRows:
         self.hits = None
         low, high = self._scanned_serials or (0, 0)
         if any(view.options.folds):
-            new = [index for index in self.passing if not low <= block.serials[index] < high]
+            new_indices = [index for index in self.passing if not low <= block.serials[index] < high]
             detector = self._detector
             if detector is None or not has_only_grown:
                 detector = FoldDetector(view.options, self.folds)
@@ -93,10 +93,10 @@ class BlockRows:
                 # lines.
                 may_grow = len(block) < store.block_lines and block is store.blocks[-1]
                 self._detector = detector if may_grow else None
-            for begin in range(0, len(new), _LINES_PER_STEP):
+            for begin in range(0, len(new_indices), _LINES_PER_STEP):
                 if begin:
                     yield
-                lines = self._fold_lines(view, new[begin : begin + _LINES_PER_STEP])
+                lines = self._fold_lines(view, new_indices[begin : begin + _LINES_PER_STEP])
                 detector.read(lines, may_move=may_move or not has_only_grown)
         self._scanned_serials = store.first_serial, store.next_serial
         self.update_rows()
@@ -138,7 +138,7 @@ class BlockRows:
         return self.block.key(self.block.serials.index(serial))
 
     def position_of(self, index: int) -> int:
-        """Return the position in ``rows`` of a line; if it has no row, of its fold, else of the next row."""
+        """Return the position in ``rows`` of a line; without a row, of its fold, else of the next row."""
         position = bisect_left(self.rows, index)
         has_row = position < len(self.rows) and self.rows[position] == index
         if self.folds and index < len(self.block) and not has_row:
@@ -157,7 +157,7 @@ class LogRows:
 
     def __init__(self, store: LogStore, options: LogOptions) -> None:
         self.store = store
-        self.per_block: list[BlockRows] = []
+        self.all_block_rows: list[BlockRows] = []
         self.is_complete = False
         """True if all blocks are scanned."""
         self._first_rows: list[int] | None = None
@@ -167,7 +167,7 @@ class LogRows:
         """Change filters and folds; afterwards, call ``build`` until it returns True."""
         self.options = options
         self.line_filter = LogFilter(self.store.attribute_table, options)
-        self.per_block = []
+        self.all_block_rows = []
         self.sync(may_move=True)
 
     # Following the store
@@ -177,9 +177,9 @@ class LogRows:
 
         ``may_move`` is passed to ``FoldDetector.read``.
         """
-        usable = {rows.block: rows for rows in self.per_block if rows.is_scanned or rows.is_current}
-        self.per_block = [usable.get(block) or BlockRows(block) for block in self.store.blocks]
-        for block_rows in self.per_block:
+        usable_rows = {rows.block: rows for rows in self.all_block_rows if rows.is_scanned or rows.is_current}
+        self.all_block_rows = [usable_rows.get(block) or BlockRows(block) for block in self.store.blocks]
+        for block_rows in self.all_block_rows:
             if block_rows.is_scanned and not block_rows.is_current:
                 block_rows.scan(self, may_move=may_move)
         self._update_completeness()
@@ -189,18 +189,18 @@ class LogRows:
 
         The newest block is always completed, so that the screen is not empty.
         """
-        unscanned = [block_rows for block_rows in self.per_block if not block_rows.is_scanned]
-        while unscanned:
-            if unscanned[-1].scan_step(self):
-                unscanned.pop()
-            if self.per_block[-1].is_scanned and not should_continue():
+        unscanned_blocks = [block_rows for block_rows in self.all_block_rows if not block_rows.is_scanned]
+        while unscanned_blocks:
+            if unscanned_blocks[-1].scan_step(self):
+                unscanned_blocks.pop()
+            if self.all_block_rows[-1].is_scanned and not should_continue():
                 break
         self._update_completeness()
         return self.is_complete
 
     def _update_completeness(self) -> None:
         self._first_rows = None
-        self.is_complete = all(block_rows.is_scanned for block_rows in self.per_block)
+        self.is_complete = all(block_rows.is_scanned for block_rows in self.all_block_rows)
 
     # Queries
 
@@ -208,7 +208,7 @@ class LogRows:
     def first_rows(self) -> list[int]:
         """For each block, the index of its first row; the last item is the number of all rows."""
         if self._first_rows is None:
-            row_counts = (len(block_rows.rows) for block_rows in self.per_block)
+            row_counts = (len(block_rows.rows) for block_rows in self.all_block_rows)
             self._first_rows = list(accumulate(row_counts, initial=0))
         return self._first_rows
 
@@ -220,7 +220,7 @@ class LogRows:
         if not 0 <= row < len(self):
             raise IndexError(row)
         block_number = bisect_right(self.first_rows, row) - 1
-        block_rows = self.per_block[block_number]
+        block_rows = self.all_block_rows[block_number]
         return block_rows, block_rows.rows[row - self.first_rows[block_number]]
 
     def key(self, row: int) -> LineKey:
@@ -230,16 +230,16 @@ class LogRows:
     def row_of(self, key: LineKey) -> int:
         """Return the row of a line, or of the fold that contains it; if neither has a row, the next row."""
         block_number, index = self.store.position(key)
-        if block_number == len(self.per_block):
+        if block_number == len(self.all_block_rows):
             return len(self)
-        return self.first_rows[block_number] + self.per_block[block_number].position_of(index)
+        return self.first_rows[block_number] + self.all_block_rows[block_number].position_of(index)
 
     def count_before(self, key: LineKey) -> int:
         """Return the number of rows before a line."""
         block_number, index = self.store.position(key)
-        if block_number == len(self.per_block):
+        if block_number == len(self.all_block_rows):
             return len(self)
-        return self.first_rows[block_number] + bisect_left(self.per_block[block_number].rows, index)
+        return self.first_rows[block_number] + bisect_left(self.all_block_rows[block_number].rows, index)
 
     def first_row_at(self, time_ns: int) -> int:
         """Return the first row at or after a time; the number of rows if there is none."""
@@ -248,9 +248,9 @@ class LogRows:
     def find(self, key: LineKey) -> tuple[BlockRows, int] | None:
         """Return the block of a line and the index in it; None if the line does not pass the filter."""
         block_number, index = self.store.position(key)
-        if block_number == len(self.per_block):
+        if block_number == len(self.all_block_rows):
             return None
-        block_rows = self.per_block[block_number]
+        block_rows = self.all_block_rows[block_number]
         position = bisect_left(block_rows.passing, index)
         passes = position < len(block_rows.passing) and block_rows.passing[position] == index
         return (block_rows, index) if passes and block_rows.block.key(index) == key else None

@@ -63,7 +63,7 @@ class LogSearch:
         self.pattern = pattern
         self._rows = rows
         self._scanner = PatternScanner(pattern)
-        for block_rows in rows.per_block:
+        for block_rows in rows.all_block_rows:
             block_rows.hits = None
 
     def _hits(self, block_rows: BlockRows) -> array[int]:
@@ -78,7 +78,7 @@ class LogSearch:
 
     def search_blocks(self, should_continue: Callable[[], bool]) -> bool:
         """Search blocks, newest first, while ``should_continue`` returns True; return ``is_final``."""
-        for block_rows in reversed(self._rows.per_block):
+        for block_rows in reversed(self._rows.all_block_rows):
             if block_rows.hits is None:
                 self._hits(block_rows)
                 if not should_continue():
@@ -89,27 +89,31 @@ class LogSearch:
     def is_final(self) -> bool:
         """True if all blocks are searched, so that ``total`` is the number of all matches."""
         return self._rows.is_complete and all(
-            block_rows.hits is not None for block_rows in self._rows.per_block
+            block_rows.hits is not None for block_rows in self._rows.all_block_rows
         )
 
     @property
     def total(self) -> int:
         """Number of matches in the blocks searched so far."""
-        return sum(len(block_rows.hits) for block_rows in self._rows.per_block if block_rows.hits is not None)
+        return sum(
+            len(block_rows.hits) for block_rows in self._rows.all_block_rows if block_rows.hits is not None
+        )
 
     def count_before(self, key: LineKey | None) -> int:
         """Return the number of matches before a line; with None, of all matches."""
-        per_block = self._rows.per_block
-        block_number, index = (len(per_block), 0) if key is None else self._rows.store.position(key)
+        all_block_rows = self._rows.all_block_rows
+        block_number, index = (len(all_block_rows), 0) if key is None else self._rows.store.position(key)
         in_same_block = 0
-        if block_number < len(per_block):
-            in_same_block = bisect_left(self._hits(per_block[block_number]), index)
-        return sum(len(self._hits(block_rows)) for block_rows in per_block[:block_number]) + in_same_block
+        if block_number < len(all_block_rows):
+            in_same_block = bisect_left(self._hits(all_block_rows[block_number]), index)
+        return (
+            sum(len(self._hits(block_rows)) for block_rows in all_block_rows[:block_number]) + in_same_block
+        )
 
     def match(self, number: int) -> LineKey | None:
         """Return match ``number``, counted from 0 and modulo the total; None if there are no matches."""
         number %= max(1, self.total)
-        for block_rows in self._rows.per_block:
+        for block_rows in self._rows.all_block_rows:
             hits = self._hits(block_rows)
             if number < len(hits):
                 return block_rows.block.key(hits[number])
@@ -151,7 +155,7 @@ class LogFinder:
 
     def find(self, pattern: LogPattern | None, *, backwards: bool, goes_to_match: bool) -> None:
         """Count the matches of a pattern; if ``goes_to_match``, go to the nearest. None ends the search."""
-        self._model.match = None
+        self._model.current_match = None
         if not pattern:
             self.search = None
             self._widget.workers.cancel_group(self._widget, _WORKER_GROUP)
@@ -193,19 +197,21 @@ class LogFinder:
 
     def _move(self, search: LogSearch, *, backwards: bool, include_current: bool) -> None:
         model, start = self._model, self._model.cursor
-        if model.match is not None and start is not None:
+        if model.current_match is not None and start is not None:
             # The match may be inside a fold: continue from the match, not from the row of the fold.
-            start = model.match if model.rows.row_of(model.match) == model.cursor_row else start
+            start = (
+                model.current_match if model.rows.row_of(model.current_match) == model.cursor_row else start
+            )
         if start is not None and include_current is backwards:
             start = LineKey(start.time_ns, start.serial + 1)
         number = search.count_before(start) - (1 if backwards else 0)
         self._wrapped = not 0 <= number < search.total
-        model.match = search.match(number)
-        if model.match is not None:
-            self._viewport.seek(model.match)
+        model.current_match = search.match(number)
+        if model.current_match is not None:
+            self._viewport.seek(model.current_match)
 
     def _report(self, search: LogSearch) -> None:
-        self._reported_total, match = search.total, self._model.match
+        self._reported_total, match = search.total, self._model.current_match
         passes = match is not None and self._model.passes(match)
         self._widget.post_message(
             MatchChanged(

@@ -111,7 +111,7 @@ class LogStore:
             return attributes
         request_id = block.request_ids.get(block.serials[index])
         return LogLine(
-            block.times_ns[index], text, attributes.replica, attributes.level, request_id, attributes.late
+            block.times_ns[index], text, attributes.replica, attributes.level, request_id, attributes.is_late
         )
 
     def entries(self, block: Block, indices: Sequence[int]) -> Iterator[LogEntry]:
@@ -162,16 +162,16 @@ class LogStore:
     def append(self, batch: Sequence[LogEntry]) -> None:
         """Append newer entries; an entry that is older than the newest stored line is inserted by time."""
         batch = sorted(batch, key=stamp_ns)
-        done = bisect_left(batch, self.blocks[-1].times_ns[-1], key=stamp_ns) if self.blocks else 0
-        self._insert(batch[:done])
-        while done < len(batch):
+        stored_count = bisect_left(batch, self.blocks[-1].times_ns[-1], key=stamp_ns) if self.blocks else 0
+        self._insert(batch[:stored_count])
+        while stored_count < len(batch):
             if not self.blocks or len(self.blocks[-1]) >= self.block_lines:
                 self.blocks.append(Block())
             block = self.blocks[-1]
-            chunk = batch[done : done + self.block_lines - len(block)]
+            chunk = batch[stored_count : stored_count + self.block_lines - len(block)]
             block.extend(chunk, self.attribute_table.codes(chunk), self.next_serial)
             self.next_serial += len(chunk)
-            done += len(chunk)
+            stored_count += len(chunk)
         self._notify()
 
     def prepend(self, older: Sequence[LogEntry]) -> int:
@@ -267,23 +267,25 @@ class LogStore:
             lambda entry: stamp_ns(entry) < marker.end_ns,
             self.entries_after(LineKey(marker.start_ns, self.first_serial - 1)),
         )
-        stored = Counter(entry._replace(late=False) for entry in in_range if isinstance(entry, LogLine))
-        new = list((Counter(entries) - Counter[LogEntry](stored)).elements()) if stored else entries
+        stored_lines = Counter(entry._replace(late=False) for entry in in_range if isinstance(entry, LogLine))
+        new_entries = (
+            list((Counter(entries) - Counter[LogEntry](stored_lines)).elements()) if stored_lines else entries
+        )
         markers = [other for other in self.not_kept if other != marker]
-        markers += [entry for entry in new if isinstance(entry, NotKept)]
+        markers += [entry for entry in new_entries if isinstance(entry, NotKept)]
         self.not_kept = sorted(markers, key=stamp_ns)
-        self.dropped -= sum(isinstance(entry, LogLine) for entry in new)
-        return new
+        self.dropped -= sum(isinstance(entry, LogLine) for entry in new_entries)
+        return new_entries
 
     def _make_room(self) -> None:
         """Drop the oldest lines if there are too many, and late lines that are older than dropped lines."""
         follows = all(observer.following for observer in self._observers)
         limit = self.max_lines if follows else 2 * self.max_lines
         lines, size_bytes = len(self), sum(len(block.data) for block in self.blocks)
-        block_number, target = 0, limit - limit // _LIMIT_DIVISOR
+        block_number, target_lines = 0, limit - limit // _LIMIT_DIVISOR
         if lines > limit or size_bytes > limit * MAX_BYTES_PER_LINE:
             while block_number < len(self.blocks) - 1 and (
-                lines > target or size_bytes > target * MAX_BYTES_PER_LINE
+                lines > target_lines or size_bytes > target_lines * MAX_BYTES_PER_LINE
             ):
                 block = self.blocks[block_number]
                 lines, size_bytes = lines - len(block), size_bytes - len(block.data)

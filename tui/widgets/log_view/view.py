@@ -150,7 +150,7 @@ class LogView(CachedComponentStyles, Widget, can_focus=True):
     ) -> None:
         """Create a view that follows the end of ``store``, which other views may share.
 
-        ``timezone`` is that of times of day, by default the system's; ``now_s`` is the clock for ages.
+        Times of day are in ``timezone``, by default the system's; ``now_s`` is the clock for ages.
         """
         super().__init__(id=id)
         options = options or LogOptions()

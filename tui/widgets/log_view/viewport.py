@@ -13,15 +13,15 @@ from tui.widgets.log_view.renderer import LogRenderer
 class Viewport:
     """Places the rows of a model on a screen of ``height`` lines.
 
-    It calls ``moved`` after the cursor, the selection or the scroll position changed; the callee must call
+    It calls ``on_move`` after the cursor, the selection or the scroll position changed; the callee must call
     ``invalidate``.
     """
 
-    def __init__(self, model: LogModel, renderer: LogRenderer, moved: Callable[[], object]) -> None:
+    def __init__(self, model: LogModel, renderer: LogRenderer, on_move: Callable[[], object]) -> None:
         self.height = 0
         self._model = model
         self._renderer = renderer
-        self._moved = moved
+        self._on_move = on_move
         self._page: list[ScrollPosition] | None = None
         self._cursor_line: int | None = None
         """Screen line to put the cursor on once the rows are complete."""
@@ -93,12 +93,12 @@ class Viewport:
                 self.page()
             model.following = follow
             model.set_cursor(None if follow else len(model) - 1)
-            self._moved()
+            self._on_move()
 
     def clear_selection(self) -> bool:
         had_selection = self._model.selection_start is not None
         self._model.selection_start = None
-        self._moved()
+        self._on_move()
         return had_selection
 
     def move_cursor(self, rows: int, *, extend: bool = False) -> None:
@@ -161,7 +161,7 @@ class Viewport:
         self._model.set_cursor(row)
         if not was_visible:
             self._show_from(self._position_after(ScrollPosition(row), -(self.height // 3)))
-        self._moved()
+        self._on_move()
 
     def go_to(self, key: LineKey | None) -> bool:
         """Go to a line; return False if the key is None or the filter hides the line."""
@@ -194,7 +194,7 @@ class Viewport:
         row = self._model.current_row
         if row is not None:
             self._model.store.toggle_bookmark(self._model.rows.key(row))
-            self._moved()
+            self._on_move()
 
     def go_to_time(self, time_ns: int) -> None:
         """Go to the first row at or after a time (epoch ns), or to the last row; show rows before it, too."""
@@ -204,7 +204,7 @@ class Viewport:
         self._waits_for_layout = not self.height
         if self._model.rows.is_complete:  # else at the end of the build
             self.restore_cursor_line()
-        self._moved()
+        self._on_move()
 
     def align_with(self, other: Viewport) -> None:
         """Show the time of another view's cursor on the same screen line; follow if that view follows."""
@@ -223,13 +223,13 @@ class Viewport:
         row, rows = self._model.current_row, self._model.rows
         if row is None:
             return
-        target = rows.first_row_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
+        target_row = rows.first_row_at(rows.key(row).time_ns + int(seconds * NS_PER_S))
         if seconds < 0:
-            self._seek_row(min(target, max(0, row - 1)))
-        elif target >= len(rows):
+            self._seek_row(min(target_row, max(0, row - 1)))
+        elif target_row >= len(rows):
             self.follow = True
         else:
-            self._seek_row(target)
+            self._seek_row(target_row)
 
     def select_line(self, y: int, *, extend: bool) -> bool:
         """Put the cursor on the row at screen line ``y``; return False if there is no row."""
@@ -240,7 +240,7 @@ class Viewport:
         if not extend or self._model.cursor_row != row:
             self.follow = False
             self._model.set_cursor(row, extend=extend)
-            self._moved()
+            self._on_move()
         return True
 
     def select_to_line(self, y: int) -> None:
@@ -289,7 +289,7 @@ class Viewport:
         """Scroll to ``top``, but not further than to the end of the log; stop following."""
         self.follow = False
         self._model.set_top(min(top, self._bottom()))
-        self._moved()
+        self._on_move()
 
     def _keep_cursor_visible(self) -> None:
         """Move the cursor to the first or last visible row if it is off screen, unless lines are selected."""
@@ -323,9 +323,9 @@ class Viewport:
             self._keep_cursor_visible()
 
     def panned(self, pan: int, steps: int) -> int:
-        """Return the number of cells to cut off at the left after ``steps`` from ``pan``; negative is left.
+        """Return the new ``pan`` (cells cut off at the left) after ``steps`` to the right (negative: left).
 
-        A step is a quarter of the width of the text. The longest visible line limits how far to the right.
+        A step is a quarter of the width of the text. The longest visible line limits panning to the right.
         """
         model, renderer = self._model, self._renderer
         step_cells = max(1, renderer.text_cells // 4)

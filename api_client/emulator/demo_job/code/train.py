@@ -87,14 +87,14 @@ def connect(rank: int, world_size: int) -> list[Connection]:
 
 def safetensors_bytes(parameters: array[float]) -> bytes:
     """Encode the parameters as 32-bit floats: the header's length, the header as JSON, then the data."""
-    data, weights_end = array("f", parameters).tobytes(), 4 * WEIGHTS
+    tensor_bytes, weights_end = array("f", parameters).tobytes(), 4 * WEIGHTS
     header = {
         "linear.weight": {"dtype": "F32", "shape": [CLASSES, PIXELS], "data_offsets": [0, weights_end]},
-        "linear.bias": {"dtype": "F32", "shape": [CLASSES], "data_offsets": [weights_end, len(data)]},
+        "linear.bias": {"dtype": "F32", "shape": [CLASSES], "data_offsets": [weights_end, len(tensor_bytes)]},
     }
     header_json = json.dumps(header).encode()
     header_json += b" " * (-len(header_json) % 8)
-    return len(header_json).to_bytes(8, "little") + header_json + data
+    return len(header_json).to_bytes(8, "little") + header_json + tensor_bytes
 
 
 def newest_checkpoint(root: Path) -> tuple[array[float], int]:
@@ -115,15 +115,18 @@ class Trainer:
         self._peers = connect(rank, world_size)
         digits = load_digits()
         evaluation_count = len(digits) // 5
-        self._training, self._evaluation = digits[evaluation_count:], digits[:evaluation_count]
-        self._steps_per_epoch = len(self._training) / (world_size * BATCH_SIZE)
+        self._training_examples, self._evaluation_examples = (
+            digits[evaluation_count:],
+            digits[:evaluation_count],
+        )
+        self._steps_per_epoch = len(self._training_examples) / (world_size * BATCH_SIZE)
         self._parameters, self._resumed_step = array("d", bytes(8 * PARAMETERS)), 0
         if checkpoint_folder:
             self._parameters, self._resumed_step = newest_checkpoint(Path(checkpoint_folder))
         self._history: list[dict[str, float]] = []
         self._losses: list[float] = []
         self._started_s = time.monotonic()
-        log(f"INFO rank {rank}: {world_size} ranks, training on {len(self._training)} images")
+        log(f"INFO rank {rank}: {world_size} ranks, training on {len(self._training_examples)} images")
 
     def run(self, pace_s: float, checkpoints: str | None) -> None:
         steps, save_every = self._steps, min(100, max(1, self._steps // 4))
@@ -144,7 +147,7 @@ class Trainer:
 
     def _train_step(self, step: int, learning_rate: float) -> float:
         """Update the parameters; return the norm of the gradient."""
-        images = random.Random(f"{SEED} {step} {self._rank}").sample(self._training, BATCH_SIZE)
+        images = random.Random(f"{SEED} {step} {self._rank}").sample(self._training_examples, BATCH_SIZE)
         loss, gradient = loss_and_gradient(self._parameters, images)
         gradient.append(loss)  # travels with the gradient, so that rank 0 reports the mean over all ranks
         mean = self._average(gradient)
@@ -180,7 +183,9 @@ class Trainer:
         log(entry)
 
     def _evaluate(self, step: int) -> None:
-        predictions = [(probabilities(self._parameters, image), digit) for image, digit in self._evaluation]
+        predictions = [
+            (probabilities(self._parameters, image), digit) for image, digit in self._evaluation_examples
+        ]
         loss = -sum(math.log(max(prediction[digit], 1e-12)) for prediction, digit in predictions) / len(
             predictions
         )
@@ -219,7 +224,7 @@ def main() -> None:
         trainer = Trainer(rank, world_size, steps, checkpoint_folder)
         trainer.run(float(os.environ.get("PACE_S", "0.5")), os.environ.get("BT_CHECKPOINT_DIR"))
     except (OSError, EOFError) as error:
-        sys.exit(f"ERROR lost the other ranks: {error or type(error).__name__}")
+        sys.exit(f"ERROR lost the connection to the other ranks: {error or type(error).__name__}")
 
 
 if __name__ == "__main__":
