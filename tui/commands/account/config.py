@@ -53,7 +53,7 @@ def show(settings: CommandSettings, changed: bool) -> None:
     loaded = load(os.environ, {"remote": settings.remote_name})
     rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
     document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
-    settings.output.answer(document, table_text_if_any(COLUMNS, rows, settings.output))
+    settings.output.print_result(document, table_text_if_any(COLUMNS, rows, settings.output))
 
 
 Row = tuple[str, Any, str, str]
@@ -73,7 +73,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 @click.pass_obj
 def path(settings: CommandSettings) -> None:
     """Print the path of the settings file, even if it does not exist yet."""
-    settings.output.data(f"{config_path(os.environ)}\n")
+    settings.output.write_text(f"{config_path(os.environ)}\n")
 
 
 @examples("bt-tui config validate", "bt-tui config validate draft.toml")
@@ -87,7 +87,7 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     """
     settings_file = file or config_path(os.environ)
     if file is None and not settings_file.exists():
-        settings.output.remark(f"no settings file ({settings_file}); using the defaults")
+        settings.output.print_message(f"no settings file ({settings_file}); using the defaults")
         return ExitCode.OK
     return _print_problems(settings_file, settings)
 
@@ -119,9 +119,9 @@ def _print_problems(file: Path, settings: CommandSettings) -> ExitCode:
     ignored: list[Problem] = []
     problems = check_file(file, ignored)
     for problem in (*problems, *ignored):
-        output.remark(str(problem))
+        output.print_message(str(problem))
     if not problems and not ignored:
-        output.remark(f"{file}: no problems")
+        output.print_message(f"{file}: no problems")
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
@@ -176,4 +176,4 @@ def completion(context: click.Context, shell: str) -> None:
     root = context.find_root()
     script = shell_class(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
     text = script.source_template % script.source_vars()
-    context.ensure_object(CommandSettings).output.data(text + "\n")
+    context.ensure_object(CommandSettings).output.write_text(text + "\n")

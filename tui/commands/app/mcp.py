@@ -31,7 +31,7 @@ from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.options import CommandSettings, examples, remote_option
-from tui.commands.support.output import CommandFailed, ExitCode, Output, explain, refuse
+from tui.commands.support.output import CommandFailed, ExitCode, CommandOutput, explain, refuse
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
 from tui.text.units import counted
@@ -187,7 +187,7 @@ class Tools:
     async def _run_captured(self, *arguments: str) -> tuple[str, list[str]]:
         """Run a command; return its stdout, and a list with its stderr text, if any."""
         stdout, stderr = io.StringIO(), io.StringIO()
-        settings = replace(self._settings, output=Output(stdout, stderr))
+        settings = replace(self._settings, output=CommandOutput(stdout, stderr))
         code = await asyncio.to_thread(self._invoke, settings, arguments)
         stderr_text = _truncated(stderr.getvalue().replace(f"{PROGRAM}: ", ""), MAX_RESPONSE_CHARACTERS // 10)
         if not stdout.getvalue() and code not in (None, ExitCode.OK):

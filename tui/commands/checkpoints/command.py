@@ -31,7 +31,7 @@ from tui.commands.support.options import (
     order_option,
     recording_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, not_in_job
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_text, table_text, table_text_if_any
@@ -55,7 +55,7 @@ SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_laye
 @client_command
 async def show(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoint: str,
     choice: JobChoice,
 ) -> None:
@@ -69,9 +69,9 @@ async def show(
     files = await checkpoint_files(client, job, checkpoint)
     details = await _read_details(client, job, checkpoint, files)
     document = _document(job.id, checkpoint, listed_checkpoint, files, details)
-    output.answer(document, _text(output, document, listed_checkpoint, details))
+    output.print_result(document, _text(output, document, listed_checkpoint, details))
     for problem in details.problems:
-        output.remark(problem)
+        output.print_message(problem)
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ def _trainer_state_record(state: TrainerState) -> dict[str, Any]:
 
 
 def _text(
-    output: Output,
+    output: CommandOutput,
     document: dict[str, Any],
     listed_checkpoint: Checkpoint | None,
     details: _CheckpointDetails,
@@ -253,7 +253,7 @@ def _value_text(value: Any) -> str:
 @client_command
 async def files(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoint: str | None,
     choice: JobChoice,
     urls: bool,
@@ -268,7 +268,7 @@ async def files(
 
 async def print_files(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     checkpoint: str | None,
     *,
@@ -286,13 +286,13 @@ async def print_files(
         "total_size_bytes": total_bytes,
         "files": [file.model_dump(mode="json", include=set(field_names)) for file in files],
     }
-    output.answer(
+    output.print_result(
         document,
         lambda: table_text_if_any(FILES, files, output),
         lambda: csv_lines([[CSV_TITLES[name] for name in field_names], *rows]),
     )
     if output.format == TABLE:
-        output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
+        output.print_message(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
 
 async def checkpoint_files(
@@ -363,7 +363,7 @@ def checkpoints() -> None:
 @client_command
 async def list_checkpoints(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     checkpoint_name: str | None,
     sort: str,
@@ -383,16 +383,16 @@ async def list_checkpoints(
     checkpoints = await client.checkpoints.list(job.project_id, job.id)
     checkpoints = ordered(checkpoints, _SORT_KEYS[sort], descending=order == DESCENDING)
     if not checkpoints:
-        output.remark(f"job {job.id} has no checkpoints")
+        output.print_message(f"job {job.id} has no checkpoints")
     if output.format == CSV:
-        output.data(csv_text([export_table("", _fields(job.id), checkpoints)]))
+        output.write_text(csv_text([export_table("", _fields(job.id), checkpoints)]))
         return
     evidence = await read_evidence(client, job, checkpoints)
     if evidence.problem:
-        output.remark(f"checkpoints not checked: {evidence.problem}")
+        output.print_message(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
     if output.format == JSON:
-        output.json(
+        output.print_json(
             {
                 "job_id": job.id,
                 "total_checkpoints": len(facts),
@@ -460,21 +460,21 @@ def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
     )
 
 
-def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
+def _print_table(output: CommandOutput, facts: Sequence[CheckpointFacts], now: datetime) -> None:
     """Print the table; to fit 80 cells, print a shared base model, the best score and faults to stderr."""
     base_models = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
     column_ids = "name marks step reward loss evaluation kind size age sync base"
     if len(base_models) == 1:
         column_ids = column_ids.removesuffix(" base")
         if base_models != {UNKNOWN}:
-            output.remark(f"base model: {base_models.pop()}")
+            output.print_message(f"base model: {base_models.pop()}")
     for fact in facts:
         if fact.is_best and fact.score:
-            output.remark(f"best: {fact.name}, {fact.score.words}")
+            output.print_message(f"best: {fact.name}, {fact.score.words}")
     for line in fault_lines(facts):
-        output.remark(line)
+        output.print_message(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(
+    output.write_text(
         table_text(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output)
     )
 

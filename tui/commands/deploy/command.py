@@ -35,7 +35,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     cannot_write,
     explain,
     not_in_job,
@@ -209,7 +209,7 @@ def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
 
 
 async def _deploy(
-    client: TrainingClient, output: Output, form: DeployForm, cli_options: DeployOptions
+    client: TrainingClient, output: CommandOutput, form: DeployForm, cli_options: DeployOptions
 ) -> ExitCode:
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
@@ -228,11 +228,11 @@ async def _deploy(
     if can_ask() and form.missing:
         for question in form.questions_before_review:
             if question.id in form.given_fields and question.objection:
-                output.remark(f"{question.flag}: {question.objection}")
+                output.print_message(f"{question.flag}: {question.objection}")
     if not form.missing:
         form, notes = with_defaults(form)
         for text in notes:
-            output.remark(text)
+            output.print_message(text)
         if form.problems and not can_ask():
             problems = (f"{flag}: {problem}" for flag, problem in form.problems.items())
             raise CommandFailed("\n".join(problems), ExitCode.USAGE)
@@ -249,14 +249,14 @@ def _check_checkpoints(form: DeployForm) -> None:
 
 
 class Deployer:
-    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
+    def __init__(self, client: TrainingClient, output: CommandOutput, cli_options: DeployOptions) -> None:
         self._client = client
         self._output = output
         self._cli_options = cli_options
         self._preset_action = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
         """Action that the first review runs without asking; empty for none."""
         self._has_results = False
-        self._remark = _remark if can_ask() else output.remark
+        self._remark = _remark if can_ask() else output.print_message
 
     async def run(self, form: DeployForm) -> ExitCode:
         """Ask the open questions, carry out the chosen actions, and return the exit code.
@@ -277,7 +277,7 @@ class Deployer:
         question = form.question
         if question.id == REVIEW:
             for finding in form.review.findings:
-                self._output.remark(finding_text(finding))
+                self._output.print_message(finding_text(finding))
             action, self._preset_action = self._preset_action, ""
             if action and not question.problem(action):
                 return await self.act(form, action)
@@ -359,7 +359,7 @@ class Deployer:
             self._remark(f"truss config: {path}")  # only a dry run requested by option prints to stdout
         else:
             facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
-            self._output.answer(
+            self._output.print_result(
                 {"dry_run": True}
                 | _sent_document(review, sent_deployment)
                 | {
@@ -394,7 +394,7 @@ class Deployer:
         names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
         facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
         text = render_facts(facts, paint=self._output.paint) + calls_text(self._output, example)
-        self._output.answer(document, text)
+        self._output.print_result(document, text)
         if serves_nothing(remote):
             self._remark("the emulator serves no models; on Baseten, call it as shown above")
         if result.version_id:

@@ -43,7 +43,7 @@ from tui.commands.support.output import (
     TEXT,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     known_names,
     refuse,
 )
@@ -160,7 +160,7 @@ def deployments(context: click.Context, model: str | None, job_id: str | None) -
         context.default_map = {name: {"model": model} for name in deployments.commands}
         return None
 
-    async def show(client: TrainingClient, output: Output) -> None:
+    async def show(client: TrainingClient, output: CommandOutput) -> None:
         served_job_id = None if job_id is None else await _job_id(client, job_id)
         matching = await list_deployments(client, await _models(client, model), served_job_id)
         empty_remark = (
@@ -184,7 +184,7 @@ async def _job_id(client: TrainingClient, text: str) -> str:
 @deployment_argument
 @format_option(TABLE, JSON)
 @client_command
-async def show(client: TrainingClient, output: Output, deployment_id: str, model: str | None) -> None:
+async def show(client: TrainingClient, output: CommandOutput, deployment_id: str, model: str | None) -> None:
     """Show a deployment: status, checkpoints, the phases of its last start, and how to call it.
 
     The API lists the starts of the last seven days. JSON is the API's deployment with "model_name",
@@ -194,12 +194,12 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     served_model = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
     text = facts_text(_facts(deployment, served_model, link), output) + calls_text(output, served_model.call)
-    output.answer(_document(deployment, served_model, link), text)
+    output.print_result(_document(deployment, served_model, link), text)
     if output.format == TABLE and served_model.call is not None and serves_nothing(client.remote):
-        output.remark("on Baseten you would call it like this")
+        output.print_message("on Baseten you would call it like this")
 
 
-def calls_text(output: Output, call_examples: Calls | None) -> str:
+def calls_text(output: CommandOutput, call_examples: Calls | None) -> str:
     """Return examples of calling a deployment; empty if it is unknown how to call it."""
     example_texts = (
         {} if call_examples is None else {"curl": call_examples.curl, "python": call_examples.python}
@@ -257,7 +257,7 @@ def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -
 @client_command
 async def logs(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     deployment_id: str,
     model: str | None,
     follows: bool,
@@ -279,7 +279,7 @@ async def logs(
         async for update in updates:
             if follows and update.status != status:
                 status = update.status
-                output.remark(f"status: {status_word(status)}")
+                output.print_message(f"status: {status_word(status)}")
             printer.print([OutputLine(line) for line in update.lines if stamp_ns(line) >= start_ns])
             if not follows:
                 break
@@ -290,7 +290,7 @@ async def logs(
 def _add_change_command(verb: DeploymentVerb) -> None:
     async def run(
         client: TrainingClient,
-        output: Output,
+        output: CommandOutput,
         deployment_id: str,
         model: str | None,
         assume_yes: bool,
@@ -311,25 +311,25 @@ def _add_change_command(verb: DeploymentVerb) -> None:
 
 
 async def _change_deployment(
-    client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool
+    client: TrainingClient, output: CommandOutput, change: DeploymentChange, assume_yes: bool
 ) -> ExitCode:
     if change.refusal:
         raise CommandFailed(change.refusal, ExitCode.USAGE)
-    output.remark(change.verb.consequence)
+    output.print_message(change.verb.consequence)
     confirm(change.question, assume_yes=assume_yes)
     try:
         outcome = await change_deployment(client, change)
     except RequestError as error:
         return remark_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
     if outcome.reason:
-        output.remark(f"nothing changed: {outcome.reason}")
+        output.print_message(f"nothing changed: {outcome.reason}")
     else:
         show = client.remote.command_line("deployments", "show", change.deployment.id)
-        output.remark(f"{change.verb.done} {change.name}; {show}")
+        output.print_message(f"{change.verb.done} {change.name}; {show}")
     if output.format == JSON:
-        output.json(outcome.response)
+        output.print_json(outcome.response)
     elif not outcome.is_refused:
-        output.data(f"{change.deployment.id}\n")
+        output.write_text(f"{change.deployment.id}\n")
     return ExitCode.UNEXPECTED if outcome.is_refused else ExitCode.OK
 
 

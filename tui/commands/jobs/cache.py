@@ -25,7 +25,7 @@ from tui.commands.support.options import (
     project_named,
     selected_project,
 )
-from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, Output
+from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, CommandOutput
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.tables.column import Column, text_column
@@ -134,7 +134,7 @@ def _csv_cell(text: str) -> str:
     return without_formula(sanitize_whole(text))
 
 
-def _print_directories(output: Output, listing: CacheListing, project_id: str, depth: int) -> None:
+def _print_directories(output: CommandOutput, listing: CacheListing, project_id: str, depth: int) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
     tree = FileTree(cache_entries(listing.file_summaries))
     nodes = [
@@ -164,7 +164,7 @@ def _print_directories(output: Output, listing: CacheListing, project_id: str, d
         "directories": directories,
     }
     titles = ("Directory", "Size (bytes)", "Files", "Share")
-    output.answer(
+    output.print_result(
         document,
         table_text_if_any(columns, nodes, output),
         csv_lines([titles, *(tuple(directory.values()) for directory in directories)]),
@@ -204,7 +204,7 @@ def cache() -> None:
 @client_command
 async def summarize(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     project: str | None,
     named_project: str | None,
     sort: str | None,
@@ -231,7 +231,7 @@ async def summarize(
         raise CommandFailed(f"project {owning_project.name} has no cache", ExitCode.NOT_FOUND)
     files = listing.file_summaries
     total_bytes = sum(file.size_bytes for file in files)
-    output.remark(_headline(listing, owning_project.name, total_bytes))
+    output.print_message(_headline(listing, owning_project.name, total_bytes))
     lists_files = lists_files or sort is not None or output.format in (CSV, JSON)
     if depth is not None or not lists_files:
         _print_directories(output, listing, owning_project.id, depth or 2)
@@ -241,8 +241,8 @@ async def summarize(
     _print_files(output, listing, owning_project.id, total_bytes)
 
 
-def _print_files(output: Output, listing: CacheListing, project_id: str, total_bytes: int) -> None:
-    output.answer(
+def _print_files(output: CommandOutput, listing: CacheListing, project_id: str, total_bytes: int) -> None:
+    output.print_result(
         lambda: _files_document(listing, project_id, total_bytes),
         lambda: table_text_if_any(COLUMNS, listing.file_summaries, output),
         lambda: _files_csv(listing),

@@ -30,7 +30,7 @@ from tui.commands.support.options import (
     resolve_since,
     since_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, Output, refuse
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, refuse
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
@@ -70,7 +70,7 @@ class JobCost:
 @client_command
 async def cost(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     project: str | None,
     since: str | None,
@@ -94,11 +94,11 @@ async def cost(
     print_list(output, rows, LISTED_COSTS, COLUMNS)
     total = _total(rows, bill)
     if output.format == TABLE:
-        output.data(f"\n{total}\n")
+        output.write_text(f"\n{total}\n")
     else:
-        output.remark(total)
+        output.print_message(total)
     if bill.deleted.minutes and not (job_ids or project):
-        output.remark(
+        output.print_message(
             f"since {bill.since:%Y-%m-%d} also billed for deleted jobs: {billed_text(bill.deleted)}"
         )
 

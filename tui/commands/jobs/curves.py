@@ -10,7 +10,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, Output, known_names
+from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, CommandOutput, known_names
 from tui.commands.support.tables import table_text
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
@@ -58,7 +58,7 @@ def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
     ]
 
 
-def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
+def print_curves(output: CommandOutput, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
     """Print the curves: every reading as CSV and JSON, one row per curve in a table."""
     rows = (
         (curve.name, iso_time(time), step, value, curve.unit)
@@ -72,7 +72,7 @@ def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnap
             return points
         return [{"series": name, **point} for name, curve_points in points.items() for point in curve_points]
 
-    output.answer(
+    output.print_result(
         document,
         lambda: table_text(CURVE_COLUMNS, curves, output),
         lambda: csv_lines([("series", "time", "step", "value", "unit"), *rows]),

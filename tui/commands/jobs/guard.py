@@ -34,7 +34,7 @@ from tui.commands.support.output import (
     TEXT,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     outcome_exit_code,
     refuse,
     unknown_value,
@@ -157,7 +157,7 @@ _rules = combined(
 @client_command
 async def guard(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     project: str | None,
     project_id: str | None,
@@ -184,7 +184,7 @@ async def guard(
     if test:
         return await _send_test(output, notifications)
     _check_rules(client, rules, notifications if notify else None)
-    memory = GuardMemory(state_path("guard.json"), output.remark)
+    memory = GuardMemory(state_path("guard.json"), output.print_message)
     name_or_id = selected_project(project, project_id)
     refuse(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
     refuse(
@@ -216,14 +216,14 @@ async def guard(
                 await active_guard.look_once(await find_jobs())
             else:
                 jobs = await active_guard.find(find_jobs)
-                output.remark(_summary(jobs, active_guard.rules_for(jobs)))
+                output.print_message(_summary(jobs, active_guard.rules_for(jobs)))
                 await active_guard.run(jobs)
     except asyncio.CancelledError:
         if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
             active_guard.forget_deadlines()
         raise
     if reporting.delivery is not None and (unsent_count := active_guard.unsent_count):
-        output.remark(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
+        output.print_message(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
     return _verdict_code(active_guard) if once else _outcome_code(active_guard)
 
 
@@ -246,7 +246,7 @@ def _check_rules(
 
 
 async def _resume(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, other_resumes: Collection[str]
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, since: datetime, other_resumes: Collection[str]
 ) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
@@ -261,7 +261,7 @@ async def _resume(
 
 
 def _delivery(
-    client: TrainingClient, output: Output, settings: NotificationSettings, memory: GuardMemory
+    client: TrainingClient, output: CommandOutput, settings: NotificationSettings, memory: GuardMemory
 ) -> AlertDelivery:
     remote = client.remote
     secrets = [remote.key.get_secret_value()] if remote.key else []
@@ -270,7 +270,7 @@ def _delivery(
     return AlertDelivery(
         settings.command,
         settings.webhook,
-        output.remark,
+        output.print_message,
         os.environ,
         body_format=settings.webhook_format,
         secrets=secrets,
@@ -278,10 +278,10 @@ def _delivery(
     )
 
 
-async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode:
+async def _send_test(output: CommandOutput, settings: NotificationSettings) -> ExitCode:
     """Deliver one alert to each destination; print for each whether it was delivered."""
     delivery = AlertDelivery(
-        settings.command, settings.webhook, output.remark, os.environ, body_format=settings.webhook_format
+        settings.command, settings.webhook, output.print_message, os.environ, body_format=settings.webhook_format
     )
     if not delivery.destinations:
         raise CommandFailed(
@@ -296,9 +296,9 @@ async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode
             await delivery.deliver(destination, record)
         except RequestError as problem:
             code = ExitCode.UNEXPECTED
-            output.remark(f"{destination}: not delivered: {sanitize(str(problem))}")
+            output.print_message(f"{destination}: not delivered: {sanitize(str(problem))}")
         else:
-            output.remark(f"{destination}: delivered")
+            output.print_message(f"{destination}: delivered")
     return code
 
 
@@ -356,11 +356,11 @@ def _outcome_code(active_guard: Guard) -> ExitCode:
     return worst([*codes, *(ExitCode.UNREACHABLE for look in last_looks if look.is_gone)])
 
 
-def _print(output: Output, alert: Alert) -> None:
+def _print(output: CommandOutput, alert: Alert) -> None:
     job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
     title = output.paint(alert.title, TONES[alert.severity])
     text = f"{local_time(alert.at)}  {title}{job_id}: {alert.text}\n"
-    output.answer(alert.record(), text)
+    output.print_result(alert.record(), text)
 
 
 def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:

@@ -32,7 +32,7 @@ from tui.commands.support.output import (
     TABLE,
     WORST_FIRST,
     ExitCode,
-    Output,
+    CommandOutput,
     explain,
     outcome_exit_code,
     worst,
@@ -73,7 +73,7 @@ COUNTED_VERDICTS = (*EXIT_CODE_OF_SEVERITY, "unknown", "checking", "healthy", "w
 @format_option(TABLE, JSON)
 @client_command
 async def health(
-    client: TrainingClient, output: Output, job_ids: tuple[str, ...], timeline: bool
+    client: TrainingClient, output: CommandOutput, job_ids: tuple[str, ...], timeline: bool
 ) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
@@ -117,8 +117,8 @@ async def health(
             )
         )
     text = "".join(_job_text(output, reading) for reading in readings)
-    output.answer([_health_record(reading) for reading in readings], text)
-    output.remark(_counts_text(list(map(_counted_verdict, readings))))
+    output.print_result([_health_record(reading) for reading in readings], text)
+    output.print_message(_counts_text(list(map(_counted_verdict, readings))))
     return worst(map(_exit_code, readings))
 
 
@@ -179,7 +179,7 @@ def _health_record(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _job_text(output: Output, reading: LoadedRun) -> str:
+def _job_text(output: CommandOutput, reading: LoadedRun) -> str:
     job = reading.run.job
     name = f"  {sanitize(job.name)}" if job.name else ""
     lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_verdict_cell(reading))}"]
@@ -206,7 +206,7 @@ def _verdict_cell(reading: LoadedRun) -> Span:
     return (f"… {reason}", "muted") if verdict_word == "checking" else (f"? unknown: {reason}", "caution")
 
 
-def print_timeline(output: Output, settings: RunSettings) -> None:
+def print_timeline(output: CommandOutput, settings: RunSettings) -> None:
     """Print the findings over time of the recording given by ``--file``. Raises UsageError without one."""
     from tui.readers.recorded_index import Timeline  # slow to import; only --timeline needs it
 
@@ -221,7 +221,7 @@ def print_timeline(output: Output, settings: RunSettings) -> None:
             line.show(f"judging {recording.name}", note=percent(fraction))
             timeline.advance()
     periods = timeline.findings
-    output.answer(list(map(_period_record, periods)), table_text(_COLUMNS, periods, output))
+    output.print_result(list(map(_period_record, periods)), table_text(_COLUMNS, periods, output))
 
 
 def _period_record(period: FindingPeriod) -> dict[str, Any]:

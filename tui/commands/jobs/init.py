@@ -95,7 +95,7 @@ def init(
     directory = directory or named_directory
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))
-        output.answer(document, table_text(COLUMNS, STARTER_PROJECTS, output))
+        output.print_result(document, table_text(COLUMNS, STARTER_PROJECTS, output))
         return
     refuse(template is not None and names, "give either --template or --examples")
     if names:
@@ -106,16 +106,16 @@ def init(
         project = _starter_project(template or DEFAULT_TEMPLATE)
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
     paths = [str(path) for path in _write_projects(projects_by_folder, force=force)]
-    output.answer(paths, "".join(f"{path}\n" for path in paths))
+    output.print_result(paths, "".join(f"{path}\n" for path in paths))
     needs_emulator = settings.remote_name is None and not _has_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options
     for folder in projects_by_folder:
         push = command_line(*options, "push", str(folder / "config.py"), "--tail")
-        output.remark(f"next: {push}")
+        output.print_message(f"next: {push}")
     if needs_emulator:
         login = command_line("login")
-        output.remark(
+        output.print_message(
             f"--remote local runs the job on an emulator on this machine; {login} connects an account"
         )
 

@@ -38,7 +38,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     refuse,
     unknown_value,
 )
@@ -80,7 +80,7 @@ health_option = click.option(
 @health_option
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, with_health: bool) -> None:
+async def job(client: TrainingClient, output: CommandOutput, job_id: str, with_health: bool) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
@@ -131,7 +131,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, with_health: 
 @client_command
 async def jobs(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     project_name: str | None,
     statuses: tuple[str, ...],
     direction: str | None,
@@ -145,7 +145,7 @@ async def jobs(
         project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
     )
     if unreadable:
-        output.remark(left_out_note("job", unreadable))
+        output.print_message(left_out_note("job", unreadable))
     selected_jobs = running_first(
         job for job in found_jobs if not chosen_statuses or job.current_status in chosen_statuses
     )
@@ -156,7 +156,7 @@ async def jobs(
 
         fleet, rows, health_columns = await _read_health_rows(client, output, selected_jobs)
         table_columns = listed_columns({row.id: health_cells(fleet, row) for row in rows})
-        output.answer(
+        output.print_result(
             lambda: _job_records(health_columns, rows),
             lambda: table_text(fitting_columns(table_columns, selected_jobs, output), selected_jobs, output),
             lambda: csv_text([jobs_table(health_columns, rows)]),
@@ -190,7 +190,7 @@ def _health_age_text(recent_health: Mapping[str, StoredHealth]) -> str:
 
 
 async def _read_health_rows(
-    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
+    client: TrainingClient, output: CommandOutput, jobs: Sequence[TrainingJob]
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
     """Return a snapshot of all jobs, the snapshot's rows of ``jobs``, and the health columns."""
     # slow to import; a list without health must be fast
@@ -210,7 +210,7 @@ def _job_records(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> l
 
 def _suggest_command(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     jobs: Iterable[TrainingJob],
     purpose: str,
     *arguments: str,
@@ -218,7 +218,7 @@ def _suggest_command(
     """Suggest, on stderr, the command that also reads the logs of running jobs (takes seconds)."""
     has_running_jobs = any(job.current_status == JobStatus.RUNNING for job in jobs)
     if has_running_jobs and output.format == TABLE and not recorded_job_id():
-        output.remark(f"{purpose}: {client.remote.command_line(*arguments)}")
+        output.print_message(f"{purpose}: {client.remote.command_line(*arguments)}")
 
 
 async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project_id: str | None) -> list[str]:
@@ -241,12 +241,12 @@ async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project
 @click.command()
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def projects(client: TrainingClient, output: Output) -> None:
+async def projects(client: TrainingClient, output: CommandOutput) -> None:
     """List the projects that your key can access."""
     unreadable: list[str] = []
     all_projects = await client.projects.list(unreadable=unreadable)
     if unreadable:
-        output.remark(left_out_note("project", unreadable))
+        output.print_message(left_out_note("project", unreadable))
     print_list(output, all_projects, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 
@@ -279,7 +279,7 @@ def view(
     output = context.ensure_object(CommandSettings).output
     if project_name is None and output.format == TABLE:
         context.invoke(projects)
-        output.data("\n")
+        output.write_text("\n")
     context.invoke(
         jobs,
         project_name=project_name,

@@ -38,7 +38,7 @@ from tui.commands.support.output import (
     JSON,
     TABLE,
     ExitCode,
-    Output,
+    CommandOutput,
     ascii_json,
     outcome_exit_code,
     refuse,
@@ -110,7 +110,7 @@ FORMAT_OF_UNIT: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes
 @client_command
 async def metrics(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     since: str | None,
     end: str | None,
@@ -150,7 +150,7 @@ async def metrics(
         progress = loaded_run.run.progress or ProgressSnapshot()
         if progress.refused_metrics:
             refused_names = counted(progress.refused_metrics, "more name")
-            output.remark(f"{refused_names} without a curve: there are too many")
+            output.print_message(f"{refused_names} without a curve: there are too many")
         empty_remark = "no metrics found in the log"
         print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_remark)
         return ExitCode.OK
@@ -169,7 +169,7 @@ async def metrics(
     if follow:
         return outcome_exit_code((await client.jobs.get(job.project_id, job.id)).current_status)
     if printer.is_empty:
-        output.remark("no samples" if job.is_finished else "no samples yet; they start when the job runs")
+        output.print_message("no samples" if job.is_finished else "no samples yet; they start when the job runs")
     return ExitCode.OK
 
 
@@ -265,12 +265,12 @@ class MetricsPrinter:
     per sample.
     """
 
-    def __init__(self, output: Output, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
+    def __init__(self, output: CommandOutput, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
         self._output, self._job, self._samples, self._follows = output, job, samples, follows
         self._fold = MetricsFold()
         self.is_empty = True
         if output.format == CSV:
-            output.data(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
+            output.write_text(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
 
     def add(self, response: JobMetrics) -> None:
         """Print a response. Raises CommandFailed for a chosen node that the job does not have."""
@@ -287,10 +287,10 @@ class MetricsPrinter:
         self.is_empty = self.is_empty and not new_samples
         if self._output.format == CSV:
             rows = ((time, *key, UNIT_OF_METRIC[key[2]], value) for time, key, value in new_samples)
-            self._output.data(csv_lines(rows))
+            self._output.write_text(csv_lines(rows))
         elif self._follows:
             for time, key, value in new_samples:
-                self._output.data(ascii_json(_key_fields(key) | _sample_record(time, value)) + "\n")
+                self._output.write_text(ascii_json(_key_fields(key) | _sample_record(time, value)) + "\n")
 
     def _print_table(self, response: JobMetrics) -> None:
         is_chosen, output = self._samples.nodes, self._output
@@ -304,13 +304,13 @@ class MetricsPrinter:
             now = local_time(datetime.now(UTC), TIME_OF_DAY)
             output.clear_screen()
             separator = "" if self.is_empty or output.is_terminal else "\n"
-            output.data(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
+            output.write_text(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
         self.is_empty = self.is_empty and not rows
-        output.data(table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
+        output.write_text(table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
 
     def end(self) -> None:
         if self._output.format == JSON and not self._follows:
-            self._output.json(self._document())
+            self._output.print_json(self._document())
         elif self._output.format == CHART:
             self._draw()
 

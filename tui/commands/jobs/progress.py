@@ -52,7 +52,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     known_names,
     not_in_job,
     refuse,
@@ -248,7 +248,7 @@ def progress(
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
 
-    async def show(client: TrainingClient, output: Output) -> None:
+    async def show(client: TrainingClient, output: CommandOutput) -> None:
         job = await choice.find(client)
         reading = await read_with_line(
             client,
@@ -264,7 +264,7 @@ def progress(
         if stream is not None and streams and stream not in streams:
             raise not_in_job(job.id, "stream", stream, streams)
         if progress.step is None and progress.loss is None:
-            output.remark("no training progress found in the log")
+            output.print_message("no training progress found in the log")
         if with_earlier:
             progress = await _with_earlier_runs(client, output, job, progress)
         curves = curves_of(progress)
@@ -278,14 +278,14 @@ def progress(
                 document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
             print_document(output, document, _progress_facts(reading))
             if with_series and output.format == TABLE:
-                output.data("\n")
+                output.write_text("\n")
                 print_curves(output, curves, progress)
 
     return run_on_remote(settings, show)
 
 
 async def _with_earlier_runs(
-    client: TrainingClient, output: Output, job: TrainingJob, progress: ProgressSnapshot
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, progress: ProgressSnapshot
 ) -> ProgressSnapshot:
     """Return the progress with its curves extended by those of the earlier runs that this run resumed."""
     jobs = await client.jobs.list(job.project_id)
@@ -315,10 +315,10 @@ _LINES_PER_UPDATE = 1_000
 Record = dict[str, Any]
 
 
-def print_document(output: Output, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
+def print_document(output: CommandOutput, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
     """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
     scalars = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-    output.answer(document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())]))
+    output.print_result(document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())]))
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
@@ -352,7 +352,7 @@ def lines_of_recording(recording: Recording) -> list[LogLine]:
     return [entry for entry in recording.log.entries() if isinstance(entry, LogLine)]
 
 
-def show_lines(output: Output, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
+def show_lines(output: CommandOutput, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
     """Print what the reader finds in log lines: for each line, or in total."""
     patterns = run_settings().patterns
     if each_line:
@@ -408,7 +408,7 @@ def _line_record(line_number: int, reading: ParsedMetrics) -> Record:
     return {name: _json_value(value) for name, value in values.items() if value is not None}
 
 
-def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
+def _print_each_line(output: CommandOutput, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
     field_names = ("line", *_LINE_FIELDS)
     rows = (tuple(record.get(name) for name in field_names) for record in records.values())
     columns: tuple[Column[int], ...] = (
@@ -416,7 +416,7 @@ def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[
         Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )
-    output.answer(
+    output.print_result(
         list(records.values()),
         lambda: table_text(columns, range(len(lines)), output),
         lambda: csv_lines([field_names, *rows]),

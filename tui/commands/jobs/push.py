@@ -51,7 +51,7 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, Output, ascii_json
+from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, CommandOutput, ascii_json
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_text, print_job, table_text_if_any
@@ -75,7 +75,7 @@ class PushOptions:
 
 async def print_or_tail(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     document: Mapping[str, Any],
     cli_options: PushOptions,
@@ -87,17 +87,17 @@ async def print_or_tail(
     if not cli_options.tail:
         print_job(client, output, job, document)
         follow = client.remote.command_line("logs", job.id, "--follow")
-        output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
+        output.print_message(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
         return ExitCode.OK
     is_json = output.format == JSON
     if is_json:
-        output.data(ascii_json(document) + "\n")
-    output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
+        output.write_text(ascii_json(document) + "\n")
+    output.print_message(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
         return await follow_log(client, job, output.with_format(NDJSON if is_json else TEXT))
     except asyncio.CancelledError:
         stop = client.remote.command_line("stop", job.id, changes=True)
-        output.remark(f"the job keeps running; stop it with: {stop}")
+        output.print_message(f"the job keeps running; stop it with: {stop}")
         raise
 
 
@@ -108,12 +108,12 @@ def finding_text(finding: Finding) -> str:
 
 
 def show_dry_run(
-    output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
+    output: CommandOutput, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
 ) -> None:
     """Print what would be sent. Raises CommandFailed if a finding is an error."""
     document = _dry_run_document(draft, findings)
-    output.answer(document, _dry_run_text(output, document, findings))
-    output.remark("dry run: nothing was sent")
+    output.print_result(document, _dry_run_text(output, document, findings))
+    output.print_message("dry run: nothing was sent")
     if errors := _errors_text(findings):
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
 
@@ -137,7 +137,7 @@ def _dry_run_document(draft: JobDraft, findings: Sequence[Finding]) -> dict[str,
     }
 
 
-def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
+def _dry_run_text(output: CommandOutput, document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
     project, job, archive = document["training_project"], document["training_job"], document["archive"]
     facts = [
         ("project", Cell(project["name"], "strong")),
@@ -275,13 +275,13 @@ def submit_draft(
     settings: CommandSettings,
     draft: JobDraft,
     cli_options: PushOptions,
-    document_of: Callable[[TrainingClient, Output, Submission], dict[str, Any]],
+    document_of: Callable[[TrainingClient, CommandOutput, Submission], dict[str, Any]],
 ) -> ExitCode | None:
     """Submit the job, and print it or follow its log; in a dry run, show what would be sent."""
     if cli_options.dry_run:
         return _dry_run(settings, draft, cli_options)
 
-    async def submit_and_print(client: TrainingClient, output: Output) -> ExitCode:
+    async def submit_and_print(client: TrainingClient, output: CommandOutput) -> ExitCode:
         submission = await check_and_submit(client, output, draft, cli_options)
         return await print_or_tail(
             client, output, submission.training_job, document_of(client, output, submission), cli_options
@@ -290,7 +290,7 @@ def submit_draft(
     return run_on_remote(settings, submit_and_print)
 
 
-def _draft(config: Path, python: Path | None, overrides: Overrides, output: Output) -> JobDraft:
+def _draft(config: Path, python: Path | None, overrides: Overrides, output: CommandOutput) -> JobDraft:
     """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
     A separate process keeps the output of the config and its children away from the data on stdout.
@@ -298,13 +298,13 @@ def _draft(config: Path, python: Path | None, overrides: Overrides, output: Outp
     loaded = load_training_project(config, python=python or Path(sys.executable))
     project, replacements = apply_overrides(loaded, overrides)
     for text in replacements:
-        output.remark(text)
+        output.print_message(text)
     source_dir = config.absolute().parent
     return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace))
 
 
 async def check_and_submit(
-    client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
+    client: TrainingClient, output: CommandOutput, draft: JobDraft, cli_options: PushOptions
 ) -> Submission:
     """Check the job, submit it, and print findings and warnings to stderr.
 
@@ -314,7 +314,7 @@ async def check_and_submit(
     client.check_may_change("submitting a job")
     findings = await findings_of(client, draft, cli_options)
     for finding in findings:
-        output.remark(finding_text(finding))
+        output.print_message(finding_text(finding))
     if errors := _errors_text(findings):
         raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
     if any(finding.severity == "warning" for finding in findings) and can_ask():
@@ -323,16 +323,16 @@ async def check_and_submit(
     archive_warnings = set(draft.plan.warnings)
     for text in submission.warnings:
         if text not in archive_warnings:
-            output.remark(text)
+            output.print_message(text)
     job = submission.training_job
-    output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
+    output.print_message(f"submitted job {job.id} of project {submission.training_project.name}")
     return submission
 
 
 def _dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode | None:
     """Show what would be sent; if there is no server, skip the checks of the account."""
 
-    async def with_account(client: TrainingClient, output: Output) -> None:
+    async def with_account(client: TrainingClient, output: CommandOutput) -> None:
         show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
 
     try:
@@ -363,11 +363,11 @@ def _errors_text(findings: Sequence[Finding]) -> str:
     return counted(count, "error") if count else ""
 
 
-async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
+async def _submit(client: TrainingClient, output: CommandOutput, draft: JobDraft) -> Submission:
     def show(progress: SubmissionProgress) -> None:
         line.show(progress.phase, progress.done_bytes, progress.total_bytes, progress.note)
         if progress.note and not line.is_terminal:
-            output.remark(f"{progress.phase}: {progress.note}")
+            output.print_message(f"{progress.phase}: {progress.note}")
 
     with reporting_doubt(client, output), ProgressLine() as line:
         return await submit(
@@ -381,13 +381,13 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
 
 
 @contextmanager
-def reporting_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
+def reporting_doubt(client: TrainingClient, output: CommandOutput) -> Iterator[None]:
     """If a request fails, but the job may have been created, print to stderr how to find out."""
     try:
         yield
     except RequestError as error:
         if doubt := creation_doubt(error, client.remote.command_line("jobs")):
-            output.remark(doubt)
+            output.print_message(doubt)
         raise
 
 
@@ -401,7 +401,7 @@ def reporting_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
 @client_command
 async def recreate(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str | None,
     named_id: str | None,
     **options: Any,
@@ -420,6 +420,6 @@ async def recreate(
         confirm(question, assume_yes=cli_options.assume_yes)
     with reporting_doubt(client, output):
         created = await client.jobs.recreate(original.project_id, original.id)
-    output.remark(f"recreated job {original.id} as {created.id}")
+    output.print_message(f"recreated job {original.id} as {created.id}")
     document = {"training_job": created.model_dump(mode="json")}
     return await print_or_tail(client, output, created, document, cli_options)

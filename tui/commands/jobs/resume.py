@@ -31,7 +31,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, not_in_job
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, CommandOutput, not_in_job
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -75,7 +75,7 @@ LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
 @client_command
 async def resume(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     from_checkpoint: str,
     config_name: str | None,
@@ -127,7 +127,7 @@ async def _refuse_second_resume(client: TrainingClient, job: TrainingJob) -> Non
 
 
 async def resume_now(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, since: datetime, others: Collection[str]
 ) -> TrainingJob:
     """Resume a job from its newest checkpoint without asking, unless it was resumed after ``since``.
 
@@ -151,7 +151,7 @@ async def resume_now(
 
 async def draft_of(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     folder: Path,
     *,
@@ -182,14 +182,14 @@ async def draft_of(
     previous_project = await client.projects.get(job.project_id)
     project, changes = continued_project(loaded, job, checkpoint, previous_project)
     for change in changes:
-        output.remark(change)
+        output.print_message(change)
     # The downloaded folder already contains all code, also that of the former workspace.
     project.job.workspace = None
     return JobDraft(project, code, await asyncio.to_thread(plan_archive, code, None))
 
 
 async def _checkpoint_to_load(
-    client: TrainingClient, output: Output, job: TrainingJob, from_checkpoint: str
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, from_checkpoint: str
 ) -> str:
     """Return the name of the checkpoint to continue from, once its upload is done, or after five minutes."""
     for attempt in range(30):
@@ -198,7 +198,7 @@ async def _checkpoint_to_load(
         if from_checkpoint != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
-            output.remark(f"waiting for {newest.name}, which is being uploaded")
+            output.print_message(f"waiting for {newest.name}, which is being uploaded")
         await client.clock.sleep(10.0)
     stored_checkpoints = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
     names = [checkpoint.checkpoint_id for checkpoint in stored_checkpoints]
@@ -213,7 +213,7 @@ async def _checkpoint_to_load(
 
 async def _selected_checkpoint(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     stored_checkpoints: list[Checkpoint],
     from_checkpoint: str,
@@ -228,14 +228,14 @@ async def _selected_checkpoint(
         checkpoint = newest_sound(facts)
         reason = "all were written after the loss broke; --from NAME takes one of them anyway"
         if evidence.problem:
-            output.remark(f"not checked whether the loss broke: {evidence.problem}")
+            output.print_message(f"not checked whether the loss broke: {evidence.problem}")
     if checkpoint is None:
         raise CommandFailed(f"job {job.id} has no {from_checkpoint} checkpoint: {reason}", ExitCode.NOT_FOUND)
     newest = next(fact for fact in facts if fact.is_newest)
     if newest.fault is not None:
         fault_text = newest.fault.words(newest.checkpoint.created_at)
         lead_time = _time_before_fault(checkpoint, newest)
-        output.remark(f"not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}")
+        output.print_message(f"not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}")
     return checkpoint.name
 
 
@@ -261,7 +261,7 @@ def _time_before_fault(candidate: CheckpointFacts, newest: CheckpointFacts) -> s
 
 
 async def _download_and_unpack(
-    client: TrainingClient, output: Output, job: TrainingJob, folder: Path
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, folder: Path
 ) -> Path:
     """Download the code of a job and return its folder."""
     report = await download_code(client, output, job, folder, "code")

@@ -18,7 +18,7 @@ from tui.analysis.export import json_number
 from tui.analysis.run.finding import attention, by_severity, finding_record, is_stuck
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named
-from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
+from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, CommandOutput
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.readers.stored_health import StoredHealth, stored_health
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @client_command
 async def status(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str | None,
     with_health: bool,
     timeout: float | None,
@@ -95,7 +95,7 @@ async def status(
             age_s = max(now_s - health.at_s for health in recent_health.values())
             record["alarmed"] = [job_id for job_id, health in recent_health.items() if health.sign]
             text = f"{attention_text}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
-    output.answer(record, f"{escaped_for_tmux(text, os.environ)}\n")
+    output.print_result(record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
@@ -109,7 +109,7 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 async def _read_health(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     jobs: list[TrainingJob],
     recent_health: Mapping[str, StoredHealth],
     timeout_s: float,

@@ -37,7 +37,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     ascii_json,
     explain,
     outcome_exit_code,
@@ -75,7 +75,7 @@ _ids_argument = combined(
 @client_command
 async def stop(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     ids: Collection[str],
     project: str | None,
     project_id: str | None,
@@ -98,7 +98,7 @@ async def stop(
         running_jobs = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
         for job in running_jobs:
             if unsaved_words := await read_unsaved_words(client, job):
-                output.remark(f"{_job_name(job)}: {unsaved_words}")
+                output.print_message(f"{_job_name(job)}: {unsaved_words}")
         if running_jobs and can_ask() and not assume_yes:
             confirm(f"stop {_job_names(running_jobs)}?", assume_yes=False)
     else:
@@ -108,7 +108,7 @@ async def stop(
         jobs = [await _wait_for_checkpoint(client, output, jobs)]
     for job in jobs:
         if job.is_finished:
-            output.remark(f"job {job.id} has already ended")
+            output.print_message(f"job {job.id} has already ended")
     changes = {
         f"job {_job_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
         for job in jobs
@@ -131,21 +131,21 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
 
 
 async def _wait_for_checkpoint(
-    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
+    client: TrainingClient, output: CommandOutput, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
     """Wait for the job's next checkpoint, then return the job with its new status."""
     refuse(len(jobs) != 1, "--after-checkpoint takes one job")
     (job,) = jobs
     if job.is_finished:
         return job
-    output.remark(f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running")
+    output.print_message(f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running")
     if unsaved_words := await read_unsaved_words(client, job):
-        output.remark(unsaved_words)
+        output.print_message(unsaved_words)
     saved, job = await next_checkpoint(
-        client, job, on_error=lambda error, _delay_s: output.remark(f"{error}; retrying")
+        client, job, on_error=lambda error, _delay_s: output.print_message(f"{error}; retrying")
     )
     if saved is not None:
-        output.remark(f"stored {saved.checkpoint_id}")
+        output.print_message(f"stored {saved.checkpoint_id}")
     return job
 
 
@@ -163,7 +163,7 @@ async def _wait_for_checkpoint(
 @client_command
 async def delete(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     ids: Collection[str],
     project: str | None,
     project_id: str | None,
@@ -196,7 +196,7 @@ async def delete(
             f"job {_job_name(job)}": partial(client.jobs.delete, job.project_id, job.id) for job in batch.jobs
         }
     for line in consequence.splitlines():
-        output.remark(line)
+        output.print_message(line)
     confirm(question, assume_yes=assume_yes)
     deleted, code = await _carry_out(output, "deleted", changes)
     _print_ids(output, deleted)
@@ -204,7 +204,7 @@ async def delete(
 
 
 async def _carry_out(
-    output: Output, past_verb: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
+    output: CommandOutput, past_verb: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
 ) -> tuple[list[Any], ExitCode]:
     """Make the changes one by one; after a failure, continue with the next change.
 
@@ -219,20 +219,20 @@ async def _carry_out(
         except RequestError as error:
             code = code or remark_failure(output, error, description, past_verb)
         else:
-            output.remark(f"{past_verb} {description}")
+            output.print_message(f"{past_verb} {description}")
     return responses, code
 
 
-def remark_failure(output: Output, error: RequestError, description: str, past_verb: str) -> ExitCode:
+def remark_failure(output: CommandOutput, error: RequestError, description: str, past_verb: str) -> ExitCode:
     """Print that something was not, or may not have been, ``past_verb`` ("stopped"); return the exit code."""
     message, code = explain(error)
     certainty = "may not have been" if error.may_have_happened else "was not"
-    output.remark(f"{description} {certainty} {past_verb}: {message}")
+    output.print_message(f"{description} {certainty} {past_verb}: {message}")
     return code
 
 
-def _print_ids(output: Output, changed: Sequence[Any]) -> None:
-    output.answer(changed, "".join(f"{item.id}\n" for item in changed))
+def _print_ids(output: CommandOutput, changed: Sequence[Any]) -> None:
+    output.print_result(changed, "".join(f"{item.id}\n" for item in changed))
 
 
 def _job_names(jobs: Sequence[TrainingJob]) -> str:
@@ -256,7 +256,7 @@ def _job_name(job: TrainingJob) -> str:
 @client_command
 async def update(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     priority: int | None,
     availability_model: str | None,
@@ -304,7 +304,7 @@ async def update(
 @client_command
 async def wait(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     until: str,
     timeout_s: float | None,
@@ -332,7 +332,7 @@ async def wait(
                 return
             if job.current_status != status:
                 status = job.current_status
-                output.remark(f"{job.id} is {short_status(status)}")
+                output.print_message(f"{job.id} is {short_status(status)}")
 
     try:
         with suppress(TimeoutError):
@@ -343,18 +343,18 @@ async def wait(
         # A job that cannot be watched (deleted, forbidden) ends the wait for all jobs.
         raise error_group.exceptions[0] from None
     if output.format == JSON:
-        output.json(list(jobs.values()))
+        output.print_json(list(jobs.values()))
     if unfinished_ids := [job_id for job_id in jobs if job_id not in done_jobs]:
-        output.remark(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
+        output.print_message(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
         return ExitCode.TIMED_OUT
     return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
-def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
+def _print_ended(output: CommandOutput, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
     """Print a line of ndjson, or a row aligned with later rows; the header precedes the first row."""
     if output.format == NDJSON:
-        output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+        output.write_text(ascii_json(job.model_dump(mode="json")) + "\n")
     elif output.format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
         header, row = table_text(LISTED_JOBS, [job, *jobs], output).splitlines(keepends=True)[:2]
-        output.data(header + row if is_first else row)
+        output.write_text(header + row if is_first else row)

@@ -24,7 +24,7 @@ from tui.analysis.summary.value import MAX_EXPLAINED, state_of, summarize
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import examples, format_option, job_argument, job_named, recording_option
-from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, Output, outcome_exit_code
+from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, CommandOutput, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line
@@ -54,7 +54,7 @@ from tui.text.times import iso_time
 )
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def summary(client: TrainingClient, output: Output, job_id: str, follow: bool) -> ExitCode:
+async def summary(client: TrainingClient, output: CommandOutput, job_id: str, follow: bool) -> ExitCode:
     """Summarize a run: what it does, findings and their causes, progress, cost, checkpoints, what to do next.
 
     A summary has at most 4,096 bytes in every format; items without room are counted. Quoted log lines are
@@ -76,7 +76,7 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
             line.clear()
             _print_summary(output, document)
             return ExitCode.OK
-        print_retry = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
+        print_retry = lambda error, _delay_s: output.print_message(f"{error}; retrying")  # noqa: E731
         async with aclosing(reader.follow(print_retry)) as summaries:
             async for document in summaries:
                 line.clear()
@@ -84,9 +84,9 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
     return outcome_exit_code(reader.job.current_status)
 
 
-def _print_summary(output: Output, summary: Document) -> None:
+def _print_summary(output: CommandOutput, summary: Document) -> None:
     render = as_markdown if output.format == MARKDOWN else as_text
-    output.answer(summary, render(summary))
+    output.print_result(summary, render(summary))
 
 
 @examples(
@@ -99,7 +99,7 @@ def _print_summary(output: Output, summary: Document) -> None:
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Explain only these findings.")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def why(client: TrainingClient, output: Output, job_id: str, kind: str | None) -> None:
+async def why(client: TrainingClient, output: CommandOutput, job_id: str, kind: str | None) -> None:
     """Explain the findings of a running job, or why a job failed, by its log and its metrics.
 
     For a failed job it names the first error, apart from the errors that follow when a process dies; for a
@@ -128,9 +128,9 @@ async def why(client: TrainingClient, output: Output, job_id: str, kind: str | N
     text = "".join(_explanation_text(output, explanation) for explanation in explanations)
     if output.format == MARKDOWN:
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
-    output.answer(document, text)
+    output.print_result(document, text)
     if not explanations:
-        output.remark(f"nothing to explain: {_why_nothing(run, kind)}")
+        output.print_message(f"nothing to explain: {_why_nothing(run, kind)}")
 
 
 def _why_nothing(run: RunSnapshot, kind: str | None) -> str:
@@ -166,7 +166,7 @@ def _clue_record(clue: Clue) -> dict[str, Any]:
     }
 
 
-def _explanation_text(output: Output, explanation: Explanation) -> str:
+def _explanation_text(output: CommandOutput, explanation: Explanation) -> str:
     lines = [
         f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}",
         *([f"  {output.paint(sanitize(explanation.answer), 'caution')}"] if explanation.answer else []),

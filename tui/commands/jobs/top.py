@@ -14,7 +14,7 @@ import click
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
 from tui.commands.support.options import examples, format_option, project_id_of
-from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, ExitCode, Output
+from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, ExitCode, CommandOutput
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def top(client: TrainingClient, output: Output, project_name: str | None) -> None:
+async def top(client: TrainingClient, output: CommandOutput, project_name: str | None) -> None:
     """Show jobs as on Home: first the jobs that need attention, by wasted cost, then the others.
 
     Jobs that ended more than a day ago are left out of the table. On a terminal the table is redrawn until
@@ -64,11 +64,11 @@ async def top(client: TrainingClient, output: Output, project_name: str | None) 
         return
     table = jobs_table(health_columns(lambda: snapshot), rows)
     records = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
-    output.answer(records, "", lambda: csv_text([table]))
+    output.print_result(records, "", lambda: csv_text([table]))
 
 
 def _print_table(
-    output: Output, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
+    output: CommandOutput, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
 ) -> None:
     """Print the header, and each group of jobs below a heading; at most ``height`` lines, None for all."""
     facts, _ = header_facts(
@@ -98,10 +98,10 @@ def _print_table(
         lines.append(output.paint(f"{omitted_count} ended more than a day ago", "muted"))
     if height is not None and len(lines) >= height:
         lines = [*lines[: height - 2], output.paint(f"{len(lines) - height + 2} more lines", "muted")]
-    output.data("".join(f"{line.rstrip()}\n" for line in lines))
+    output.write_text("".join(f"{line.rstrip()}\n" for line in lines))
 
 
-def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
+def _cell(output: CommandOutput, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
     painted_text, cells_left = "", cells
     for text, tone in fill_cell([(sanitize(text), tone) for text, tone in spans], cells):
@@ -138,7 +138,7 @@ async def watched_fleet(
 
 
 async def read_fleet(
-    client: TrainingClient, output: Output, ids: Collection[str] | None = None, timeout_s: float = 60.0
+    client: TrainingClient, output: CommandOutput, ids: Collection[str] | None = None, timeout_s: float = 60.0
 ) -> FleetSnapshot:
     """Return all jobs once the jobs with these ids (default: all) are read, or whatever is read in time."""
     snapshot: FleetSnapshot | None = None
@@ -157,5 +157,5 @@ async def read_fleet(
         raise CommandFailed(f"no response within {timeout_s:g} s", ExitCode.UNREACHABLE)
     reasons = {route.service: route.reason for route in session.connection.failing_routes}
     for reason in reasons.values():
-        output.remark(f"some data could not be read: {reason}")
+        output.print_message(f"some data could not be read: {reason}")
     return snapshot

@@ -31,7 +31,7 @@ from tui.commands.support.output import (
     OUTCOMES,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     OutputClosed,
     outcome_exit_code,
 )
@@ -54,7 +54,7 @@ WAITING_INTERVAL_S = 5.0
 @click.command()
 @log_options
 @client_command
-async def logs(client: TrainingClient, output: Output, request: LogRequest) -> ExitCode:
+async def logs(client: TrainingClient, output: CommandOutput, request: LogRequest) -> ExitCode:
     """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
     Without JOB_ID, the newest job is used: of --project if given, else of all projects.
@@ -76,16 +76,16 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
             code = await _print(reading, output, target)
     if reading.gap_count:
         ranges = counted(reading.gap_count, "part")
-        output.remark(f"{ranges} of the log could not be read (marked as gaps in the output)")
+        output.print_message(f"{ranges} of the log could not be read (marked as gaps in the output)")
     if not reading.line_count and not request.follow:
         reason = "the log is empty, or no line matches the options"
-        output.remark(f"no lines: {'none could be read' if reading.gap_count else reason}")
+        output.print_message(f"no lines: {'none could be read' if reading.gap_count else reason}")
     if request.target.file is not None:
-        output.remark(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
+        output.print_message(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
     return code
 
 
-async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
+async def job_of(client: TrainingClient, request: LogRequest, output: CommandOutput) -> TrainingJob:
     """Return the requested job, else the newest job of the project, else the newest of all jobs.
 
     Raises RequestError, and CommandFailed if there are no jobs.
@@ -95,7 +95,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     newest = await newest_job(client, await project_id_of(client, request.project))
     if newest is None:
         raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
-    output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
+    output.print_message(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
     return newest
 
 
@@ -204,7 +204,7 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
             yield entry
 
 
-async def _print(reading: LogRead, output: Output, target: Output) -> ExitCode:
+async def _print(reading: LogRead, output: CommandOutput, target: CommandOutput) -> ExitCode:
     request = reading.request
     reading.shows_progress = reading.line.is_terminal and not target.is_terminal
     printer = request.printer(target, reading.job, reading.client.clock)
@@ -217,13 +217,13 @@ async def _print(reading: LogRead, output: Output, target: Output) -> ExitCode:
     return ExitCode.OK
 
 
-async def follow_log(client: TrainingClient, job: TrainingJob, output: Output) -> ExitCode:
+async def follow_log(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> ExitCode:
     drain_s = os.environ.get(DRAIN_VARIABLE)
     request = LogRequest(drain_s=float(drain_s) if drain_s else None)
     return await _follow(LogRead(client, job, request), output, LogPrinter(output))
 
 
-async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> ExitCode:
+async def _follow(reading: LogRead, output: CommandOutput, printer: LogPrinter) -> ExitCode:
     """Print the log until it ends; return the exit code of the job's outcome.
 
     Ctrl-c while waiting for late lines skips them.
@@ -259,7 +259,7 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
     raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 
-async def _cancel_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
+async def _cancel_without_reader(target: CommandOutput, following: asyncio.Task[Any] | None) -> None:
     """Cancel ``following`` once the reader of the output pipe is gone (``| grep -m1``).
 
     Writing would notice that too, but only when a new line arrives.
@@ -271,13 +271,13 @@ async def _cancel_without_reader(target: Output, following: asyncio.Task[Any] | 
         following.cancel()
 
 
-def _print_outcome(job: TrainingJob, output: Output, suffix: str = "") -> ExitCode:
+def _print_outcome(job: TrainingJob, output: CommandOutput, suffix: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     status = shortened(short_status(job.current_status), 40)
-    output.remark(f"job {job.id} ended: {status}{reason}{suffix}")
+    output.print_message(f"job {job.id} ended: {status}{reason}{suffix}")
     if job.current_status not in OUTCOMES:
-        output.remark(f"unknown status; reported as exit code {int(code)}")
+        output.print_message(f"unknown status; reported as exit code {int(code)}")
     return code
 
 
@@ -285,14 +285,14 @@ def _is_starting(job: TrainingJob) -> bool:
     return job.current_status in RUNNABLE_STATUSES - {JobStatus.RUNNING}
 
 
-async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
+async def _report_waiting(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> None:
     """Report the wait, the server's hint and each new status of a job, until the job starts."""
     reported_status: tuple[str, str | None] | None = None
     queue = await read_status_changes(client, job)
     with suppress(RequestError):  # the task that follows the log reports errors
         async for current in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
             if (current.current_status, current.error_message) != reported_status and not current.is_finished:
-                output.remark(f"job {job.id} {_waiting_state(current, queue)}")
+                output.print_message(f"job {job.id} {_waiting_state(current, queue)}")
             reported_status = current.current_status, current.error_message
             if not _is_starting(current):
                 return

@@ -45,7 +45,7 @@ from tui.commands.support.output import (
     TEXT,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     cannot_write,
     refuse,
 )
@@ -84,7 +84,7 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
 
 
 @contextmanager
-def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
+def open_target(target: Target, output: CommandOutput, *, follows: bool) -> Iterator[CommandOutput]:
     """Yield ``output`` itself, or an output that writes to the file. Raises CommandFailed.
 
     The file gets its name only when it is complete. Following may take days and be interrupted, so until
@@ -104,17 +104,17 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
         raise cannot_write(target.file, error) from None
     try:
         text = TextIOWrapper(atomic_file.file, encoding="utf-8", errors="replace", newline="\n")
-        yield _in_format(Output(stdout=text, name=str(target.file)), target.format)
+        yield _in_format(CommandOutput(stdout=text, name=str(target.file)), target.format)
         atomic_file.commit()
     except OSError as error:
         raise cannot_write(target.file, error) from None
     finally:
         atomic_file.discard()
         if partial_path is not None and partial_path.exists():
-            output.remark(f"the lines so far are in {partial_path}")
+            output.print_message(f"the lines so far are in {partial_path}")
 
 
-def _in_format(output: Output, name: str) -> Output:
+def _in_format(output: CommandOutput, name: str) -> CommandOutput:
     return (output.verbatim() if name == RAW else output).with_format(name)
 
 
@@ -163,7 +163,7 @@ class LogRequest:
             context_lines=self.context,
         )
 
-    def printer(self, output: Output, job: TrainingJob, clock: Clock) -> LogPrinter:
+    def printer(self, output: CommandOutput, job: TrainingJob, clock: Clock) -> LogPrinter:
         beginning = job.created_at or clock.now()
         stamp_text = stamp_text_of(self.time_mode, beginning=beginning, now=clock.now)
         return LogPrinter(output, stamp_text, has_context=self.context > 0)

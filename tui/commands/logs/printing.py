@@ -12,7 +12,7 @@ from functools import partial
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
-from tui.commands.support.output import JSON, NDJSON, Output, ascii_json, not_in_job
+from tui.commands.support.output import JSON, NDJSON, CommandOutput, ascii_json, not_in_job
 from tui.text.log_entries import NO_NODE, entry_fields
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
@@ -165,7 +165,7 @@ class TextRenderer:
     """
 
     def __init__(
-        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+        self, output: CommandOutput, format_stamp: StampText = stamp_text, *, has_context: bool = False
     ) -> None:
         self._paint = output.paint
         self._stamp_text = format_stamp
@@ -219,7 +219,7 @@ class LogPrinter:
     """Prints entries in the format of an output: as text, ndjson, raw, or all in one JSON array."""
 
     def __init__(
-        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+        self, output: CommandOutput, format_stamp: StampText = stamp_text, *, has_context: bool = False
     ) -> None:
         self.output = output
         self._has_begun = False
@@ -227,18 +227,18 @@ class LogPrinter:
         renderers: dict[str, Callable[[OutputLine], str]] = {
             NDJSON: ndjson_line,
             JSON: self._array_item,
-            RAW: partial(raw_text, output.remark),
+            RAW: partial(raw_text, output.print_message),
         }
         self._render = renderers.get(output.format, text.render)
 
     def print(self, entries: Sequence[OutputLine]) -> None:
         if entries:
-            self.output.data("".join([self._render(entry) for entry in entries]))
+            self.output.write_text("".join([self._render(entry) for entry in entries]))
 
     def end(self) -> None:
         """Close the JSON array; other formats need no end."""
         if self.output.format == JSON:
-            self.output.data("\n]\n" if self._has_begun else "[]\n")
+            self.output.write_text("\n]\n" if self._has_begun else "[]\n")
 
     def _array_item(self, line: OutputLine) -> str:
         separator = ",\n" if self._has_begun else "[\n"

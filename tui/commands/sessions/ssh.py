@@ -49,7 +49,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     cannot_write,
     not_in_job,
     refuse,
@@ -88,7 +88,7 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     folder = ssh_folder()
     hosts: list[NodeHost] = []
 
-    async def sign_in(client: TrainingClient, _output: Output) -> None:
+    async def sign_in(client: TrainingClient, _output: CommandOutput) -> None:
         job = await job_named(client, job_id)
         hosts.append(node_host(job.id, node))
         await request_certificate(client, job, hosts[0], folder)
@@ -201,14 +201,14 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
     """
     block = _config_block(settings.remote_name or default_remote)
     if not install:
-        settings.output.data(block)
+        settings.output.write_text(block)
         return
     path = user_path(os.environ.get("BASETEN_SSH_CONFIG_PATH", "").strip() or "~/.ssh/config")
     try:
         _install_block(path, block)
     except OSError as error:
         raise cannot_write(path, error) from error
-    settings.output.remark(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
+    settings.output.print_message(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
 
 
 @click.command("ssh-sign", hidden=True)
@@ -222,7 +222,7 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
     folder = ssh_folder()
 
-    async def sign_in(client: TrainingClient, _output: Output) -> None:
+    async def sign_in(client: TrainingClient, _output: CommandOutput) -> None:
         await request_certificate(client, await client.jobs.find(host.job_id), host, folder)
 
     run_on_remote(settings, sign_in)
@@ -296,7 +296,7 @@ def _minutes_option(name: str) -> Callable[[Command], Command]:
 @client_command
 async def sessions(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     minutes: int | None,
     trigger: str | None,
@@ -318,7 +318,7 @@ async def sessions(
 @trigger_option("--trigger", help="When sessions start.")
 @client_command
 async def update_session(
-    client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
+    client: TrainingClient, output: CommandOutput, job_id: str, minutes: int | None, trigger: str | None
 ) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
     refuse(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
@@ -327,7 +327,7 @@ async def update_session(
 
 async def _change_and_print(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     minutes: int | None,
     trigger: str | None,
@@ -343,7 +343,7 @@ async def _change_and_print(
         codes = await client.sessions.auth_codes(job.project_id, job.id)
     codes.sort(key=lambda code: code.replica_id)
     if output.format == JSON and with_messages:
-        output.json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
+        output.print_json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
     empty_remark = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
     print_list(output, codes, COLUMNS, (), empty_remark)
@@ -351,7 +351,7 @@ async def _change_and_print(
 
 async def _update_sessions(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     codes: Sequence[AuthCode],
     *,
@@ -367,7 +367,7 @@ async def _update_sessions(
             job.project_id, job.id, session_id, timeout_minutes=minutes, trigger=trigger
         )
         messages.append(response.message or "changed")
-        output.remark(f"session {session_id}: {messages[-1]}")
+        output.print_message(f"session {session_id}: {messages[-1]}")
     return messages
 
 

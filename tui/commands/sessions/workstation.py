@@ -13,7 +13,7 @@ from api_client import Submission, TrainingClient, plan_archive
 from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
+from tui.commands.support.output import JSON, TEXT, ExitCode, CommandOutput, refuse
 
 
 @examples(
@@ -100,7 +100,7 @@ def workstation(
     if not project_options["saves_checkpoints"] and (
         project_options["checkpoint_path"] or project_options["checkpoint_volume_size_gib"] is not None
     ):
-        settings.output.remark("without --enable-checkpointing no checkpoints are stored")
+        settings.output.print_message("without --enable-checkpointing no checkpoints are stored")
     gpus = 8 if node_count is not None else gpu_count or 1
     project = workstation_project(gpu_count=gpus, node_count=nodes, **project_options)
     # An empty folder is submitted, as the official CLI does, never the working directory.
@@ -110,17 +110,17 @@ def workstation(
 
 
 def _document(
-    draft: JobDraft, client: TrainingClient, output: Output, submission: Submission
+    draft: JobDraft, client: TrainingClient, output: CommandOutput, submission: Submission
 ) -> dict[str, Any]:
     """Print to stderr how to reach the nodes, and return the JSON document of the workstation."""
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     ssh = client.remote.command_line("ssh", job.id, *(("--node", "N") if len(hosts) > 1 else ()))
     install = client.remote.command_line("ssh-config", "--install")
-    output.remark(f"once the job is running: {ssh}; or, after {install}:")
+    output.print_message(f"once the job is running: {ssh}; or, after {install}:")
     for host in hosts:
-        output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
-    output.remark(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")
+        output.print_message(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
+    output.print_message(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")
     spec = compute.accelerator
     return {
         "job_id": job.id,

@@ -24,7 +24,7 @@ from tui.commands.support.output import (
     TABLE,
     CommandFailed,
     ExitCode,
-    Output,
+    CommandOutput,
     known_names,
     refuse,
 )
@@ -328,7 +328,7 @@ class CommandSettings:
     """Settings of every command: the remote, the output, read-only mode, and the recording of ``--file``."""
 
     remote_name: str | None = None
-    output: Output = field(default_factory=Output)
+    output: CommandOutput = field(default_factory=CommandOutput)
     readonly: bool = False
     recording: Recording | None = None
 

@@ -240,7 +240,7 @@ class OutputClosed(Exception):
     """The reader of stdout closed the pipe (``bt-tui logs … | head``)."""
 
 
-class Output:
+class CommandOutput:
     def __init__(
         self,
         stdout: TextIO | None = None,
@@ -277,13 +277,13 @@ class Output:
         except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
             return False
 
-    def verbatim(self) -> Output:
+    def verbatim(self) -> CommandOutput:
         """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
         changed = copy(self)
         changed._is_verbatim = not self.is_terminal
         return changed
 
-    def data(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         """Write to stdout, sanitized, and flush. The caller adds line breaks.
 
         Raises OutputClosed if the reader has gone, and CommandFailed if the output cannot be written.
@@ -310,20 +310,20 @@ class Output:
         except OSError as error:
             raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
 
-    def with_json_conversion(self, convert: Callable[[Any], Any]) -> Output:
+    def with_json_conversion(self, convert: Callable[[Any], Any]) -> CommandOutput:
         """Return an output that converts each JSON document before writing it."""
         changed = copy(self)
         changed._convert_json = convert
         return changed
 
-    def with_format(self, name: str) -> Output:
+    def with_format(self, name: str) -> CommandOutput:
         """Return an output in this format; ``jsonl`` is JSON with one line for each record."""
         changed = copy(self)
         changed.format = JSON if name == JSONL else name
         changed._json_by_line = name in (JSONL, NDJSON)
         return changed
 
-    def answer(
+    def print_result(
         self,
         document: Any | Callable[[], Any],
         text: str | Callable[[], str],
@@ -335,10 +335,10 @@ class Output:
         """
         value_or_function = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
         value = value_or_function() if callable(value_or_function) else value_or_function
-        write = self.json if self.format in (JSON, NDJSON) else self.data
+        write = self.print_json if self.format in (JSON, NDJSON) else self.write_text
         write(value)
 
-    def json(self, value: Any) -> None:
+    def print_json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
         document = value if self._convert_json is None else self._convert_json(value)
         if not self._json_by_line:
@@ -357,9 +357,9 @@ class Output:
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
             plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="null")
             document = json.dumps(plain, indent=indent)
-        self.data(document.replace(DELETE_CHARACTER, "\\u007f") + "\n")
+        self.write_text(document.replace(DELETE_CHARACTER, "\\u007f") + "\n")
 
-    def remark(self, text: str) -> None:
+    def print_message(self, text: str) -> None:
         """Write a message to stderr, sanitized; without effect if stderr is closed."""
         try:
             self._stderr.write(f"bt-tui: {sanitize_whole(text)}\n")

@@ -23,7 +23,7 @@ from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from api_client.words import command_line
 from tui.commands.support.options import CommandSettings
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.settings import config_path
 from tui.settings.runs import DEFAULT, RunSettings
 
@@ -37,7 +37,7 @@ LOCAL_REMOTE = "local"
 """Name of the remote for the emulator on this machine, which starts on demand."""
 
 
-def local_remote(output: Output) -> Remote:
+def local_remote(output: CommandOutput) -> Remote:
     """Return the emulator on this machine as a remote, starting it if needed.
 
     Raises ApiClientError and OSError.
@@ -48,7 +48,7 @@ def local_remote(output: Output) -> Remote:
     folder = default_data_dir(EMPTY_WORLD)
     if running_address(folder) is None:
         stop = command_line("emulator", "stop")
-        output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
+        output.print_message(f"starting the emulator; stop it and its jobs with: {stop}")
     return _local_remote_at(ensure_running(folder))
 
 
@@ -86,7 +86,7 @@ def chosen_remote(settings: CommandSettings) -> Remote:
     return replace(remote, options=settings.options)
 
 
-def remote_by_name(name: str | None, output: Output) -> Remote:
+def remote_by_name(name: str | None, output: CommandOutput) -> Remote:
     """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
 
     A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
@@ -121,7 +121,7 @@ def started_local_remote() -> Remote:
 
     Blocks while the emulator starts. Raises ApiClientError.
     """
-    return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
+    return local_remote(CommandOutput(stdout=io.StringIO(), stderr=io.StringIO()))
 
 
 CREDENTIALS = (

@@ -12,7 +12,7 @@ from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
 from tui.commands.support.options import recorded_job_id
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.tables.column import Column, Span, export_table, fitted_columns, sized_columns
 from tui.tables.jobs import age_of, status_cell
 from tui.text.sanitize import cell_width, clip, sanitize, sanitize_whole
@@ -35,12 +35,12 @@ class Cell:
     tone: str | None = None
 
 
-def facts_text(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
+def facts_text(facts: Sequence[tuple[str, Cell]], output: CommandOutput) -> str:
     """Return the facts that have a text as lines of ``name  value``."""
     return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)
 
 
-def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput) -> str:
     """Return the table with its header, at most as wide as the terminal; each line has a line break.
 
     Each cell has the tone of its first text.
@@ -93,13 +93,13 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
     return COLUMN_GAP.join(padded_cells).rstrip()
 
 
-def table_text_if_any(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+def table_text_if_any(columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput) -> str:
     """Return the table as text; without rows an empty text, not even the header."""
     return table_text(columns, rows, output) if rows else ""
 
 
 def print_list(
-    output: Output,
+    output: CommandOutput,
     rows: Sequence[Row],
     columns: Sequence[Column[Row]],
     fields: Sequence[Column[Row]],
@@ -110,9 +110,9 @@ def print_list(
     Without rows, print ``empty_remark`` to stderr, too.
     """
     if not rows and empty_remark:
-        output.remark(empty_remark)
+        output.print_message(empty_remark)
     are_api_models = all(isinstance(row, ApiModel) for row in rows)
-    output.answer(
+    output.print_result(
         rows if are_api_models else lambda: records(export_table("", fields, rows)),
         lambda: table_text(columns, rows, output),
         lambda: csv_text([export_table("", fields, rows)]),
@@ -120,7 +120,7 @@ def print_list(
 
 
 def fitting_columns(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output
+    columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput
 ) -> Sequence[Column[Row]]:
     """Return the columns that have room on the terminal; empty columns are dropped first."""
     if output.width_cells is None:
@@ -140,7 +140,7 @@ def row_facts(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]
 
 def print_job(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     document: object = None,
     extra_facts: Sequence[tuple[str, Cell]] = (),
@@ -148,7 +148,7 @@ def print_job(
     """Print the facts of a job and ``extra_facts``, or as JSON ``document`` (default: the job itself)."""
     link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
     facts = _job_facts(job, link, client.clock.now(), extra_facts)
-    output.answer(document or job, facts_text(facts, output))
+    output.print_result(document or job, facts_text(facts, output))
 
 
 def _job_facts(

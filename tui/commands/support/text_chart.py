@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import cycle
 
 from tui.analysis.series import Series, column_extremes, extent
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.text.labels import labeled_ticks, number_formats
 from tui.text.sanitize import cell_width, clip, sanitize
 from tui.text.units import number
@@ -25,7 +25,7 @@ AxisLabel = Callable[[float], str]
 
 
 def draw_chart(
-    output: Output,
+    output: CommandOutput,
     title: str,
     series: Sequence[Series],
     *,
@@ -40,16 +40,16 @@ def draw_chart(
     values are left out.
     """
     finite_series = [curve for curve in map(_finite, series) if extent([curve])]
-    output.data(output.paint(sanitize(title), "strong") + "\n")
+    output.write_text(output.paint(sanitize(title), "strong") + "\n")
     if not finite_series:
-        output.data("  (no data)\n")
+        output.write_text("  (no data)\n")
         return
     width = max(30, output.width_cells or shutil.get_terminal_size((100, HEIGHT_LINES)).columns)
     letters = string.ascii_letters if not output.has_color and len(finite_series) > 1 else ""
     chart = _render_chart(finite_series, width, y_label, x_label, (y_min, y_max), letters)
     text = "\n".join([*_legend(finite_series, letters, width), chart.strip("\n")])
     lines = (text if output.has_color else _without_colors(text)).splitlines()
-    output.data("\n".join(line.rstrip() for line in lines) + "\n")
+    output.write_text("\n".join(line.rstrip() for line in lines) + "\n")
 
 
 def _without_colors(text: str) -> str:
