@@ -26,8 +26,8 @@ from tui.commands.support.catalogue import (
 )
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import (
-    ExitCode,
     CommandOutput,
+    ExitCode,
     OutputClosed,
     cannot_write,
     explain,

@@ -20,7 +20,7 @@ from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
 from tui.commands.deploy.command import Deployer, DeployOptions
-from tui.commands.support.output import CommandFailed, ExitCode, CommandOutput
+from tui.commands.support.output import CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.questions import FormMove, ask
 from tui.forms.deployment import ALL_QUESTIONS, SAVE, DeployForm
 from tui.forms.draft import Facts

@@ -18,7 +18,7 @@ from tui.settings.remembered import State, change_state, read_state
 
 @dataclass(frozen=True)
 class SeenFinding(State):
-    """A finding that is present; ``looks`` counts the consecutive complete looks (polls) that had it."""
+    """A finding that is present; ``looks`` counts the consecutive complete polls that found it."""
 
     text: str = ""
     since_s: float | None = None
@@ -56,7 +56,7 @@ class RunMemory(State):
 
     status: str = ""
     seen_s: float = 0.0
-    """Time of the last complete look."""
+    """Time of the last complete poll of the run."""
     findings: dict[str, SeenFinding] = field(default_factory=dict)
     last_seen_s: dict[str, float] = field(default_factory=dict)
     """When each finding was last present, so that a finding that comes and goes is reported once."""

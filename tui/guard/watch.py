@@ -25,11 +25,11 @@ from tui.analysis.connection import ClockOffset
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
 from tui.guard.rules import (
-    BLIND_AFTER_S,
+    OUTAGE_REPORT_DELAY_S,
     Deadline,
     Decision,
     GuardRules,
-    Look,
+    Poll,
     decide,
     is_worth_sending,
     record_resume_response,
@@ -42,8 +42,8 @@ from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
 
-MAX_LOOK_S = 90.0
-"""A look that took longer is outdated, and never stops a run."""
+MAX_POLL_S = 90.0
+"""The result of a poll that took longer is outdated: it never stops a run."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
 """How long a guard that tries to deliver an alert keeps other guards from delivering it."""
 LAST_DELIVERY_S = 30.0
@@ -105,8 +105,8 @@ class Guard:
         self._watchers: dict[str, RunWatcher] = {}
         self._unreadable_ids: set[str] = set()
         """IDs of the jobs whose outage was reported and is not over."""
-        self.last_looks: dict[str, Look] = {}
-        """The newest look at each run, by job ID."""
+        self.last_polls: dict[str, Poll] = {}
+        """The newest poll of each run, by job ID."""
 
     async def run(self, jobs: Iterable[TrainingJob]) -> None:
         """Watch the jobs, and the jobs that resume them, until all have ended."""
@@ -147,10 +147,10 @@ class Guard:
         record("")
         return jobs
 
-    async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
-        """Look at each job once, and carry out the decisions."""
+    async def poll_once(self, jobs: Iterable[TrainingJob]) -> None:
+        """Poll each job once, and carry out the decisions."""
         self._queue_unsent()
-        await asyncio.gather(*(self._look_and_act(job) for job in jobs))
+        await asyncio.gather(*(self._poll_and_act(job) for job in jobs))
 
     def known_jobs(self) -> dict[str, RunMemory]:
         """Return the saved state of this server's runs by job ID."""
@@ -173,10 +173,10 @@ class Guard:
             self._tasks[job.id] = asyncio.create_task(self._watch_one(job), name=f"guard {job.id}")
 
     async def _watch_one(self, job: TrainingJob) -> None:
-        while not await self._look_and_act(job):
+        while not await self._poll_and_act(job):
             await self._run_periodic_tasks()
             running_count = sum(not task.done() for task in self._tasks.values())
-            is_complete = self.last_looks[job.id].is_complete
+            is_complete = self.last_polls[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else 5.0
             # More than ten runs are read less often, to limit requests.
             await self._clock.sleep(pause_s * max(1.0, running_count / 10))
@@ -212,57 +212,57 @@ class Guard:
             )
         return self._watchers[job.id]
 
-    async def _look_and_act(self, job: TrainingJob) -> bool:
-        """Look at a run and carry out the decision; return True if the run need not be read again."""
-        look = await self._bounded_look(self._watcher_of(job))
-        self.last_looks[look.run.job.id] = look
-        decision = self._decide(look)
+    async def _poll_and_act(self, job: TrainingJob) -> bool:
+        """Poll a run and carry out the decision; return True if the run need not be read again."""
+        poll = await self._poll_with_time_limit(self._watcher_of(job))
+        self.last_polls[poll.run.job.id] = poll
+        decision = self._decide(poll)
         if decision.action == "stop":
-            await self._stop(look)
+            await self._stop(poll)
         elif decision.action == "resume":
-            return await self._resume_run(look, decision.memory)
+            return await self._resume_run(poll, decision.memory)
         return decision.is_over
 
-    async def _bounded_look(self, watcher: RunWatcher) -> Look:
-        """Look at a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
+    async def _poll_with_time_limit(self, watcher: RunWatcher) -> Poll:
+        """Poll a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
         started_s = self._clock.monotonic()
-        look_task = asyncio.create_task(self._look(watcher))
+        poll_task = asyncio.create_task(self._poll(watcher))
         try:
-            while not look_task.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
-                await asyncio.wait((look_task,), timeout=1.0)
-            if look_task.done():
-                return look_task.result()
-            problem = f"it can't be read within {duration(BLIND_AFTER_S)}"
+            while not poll_task.done() and self._clock.monotonic() - started_s < OUTAGE_REPORT_DELAY_S:
+                await asyncio.wait((poll_task,), timeout=1.0)
+            if poll_task.done():
+                return poll_task.result()
+            problem = f"it can't be read within {duration(OUTAGE_REPORT_DELAY_S)}"
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         finally:
-            look_task.cancel()
-            await asyncio.gather(look_task, return_exceptions=True)
+            poll_task.cancel()
+            await asyncio.gather(poll_task, return_exceptions=True)
         del self._watchers[watcher.job.id]  # the watcher may have folded only a part of the new lines
-        return Look(watcher.update(), problem, is_judged=False)
+        return Poll(watcher.update(), problem, is_judged=False)
 
-    async def _look(self, watcher: RunWatcher) -> Look:
+    async def _poll(self, watcher: RunWatcher) -> Poll:
         try:
             await watcher.read_status()
         except RequestError as error:
-            return Look(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
+            return Poll(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
         if watcher.job.is_finished:
-            return Look(watcher.update(findings=(), history_known=True))
+            return Poll(watcher.update(findings=(), history_known=True))
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
             await watcher.poll(watcher.log.read_newest_then_older, checkpoints_age_s=age_s)
             await self._read_costs(watcher)
         except RequestError as error:
-            return Look(watcher.update(), str(error), is_judged=False)
+            return Poll(watcher.update(), str(error), is_judged=False)
         await watcher.check()
-        return Look(watcher.snapshot, self._problem_text(watcher.snapshot))
+        return Poll(watcher.snapshot, self._problem_text(watcher.snapshot))
 
     def _problem_text(self, run: RunSnapshot) -> str:
         """Return a text about what could not be read, or that reading took too long; empty if complete."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()
-        return f"reading it took {duration(took_s)}" if took_s > MAX_LOOK_S else ""
+        return f"reading it took {duration(took_s)}" if took_s > MAX_POLL_S else ""
 
     async def _read_costs(self, watcher: RunWatcher) -> None:
         """Read the price once, and if there is a budget, the bill at intervals."""
@@ -278,15 +278,15 @@ class Guard:
     def _server(self) -> str:
         return urlsplit(self._client.remote.api_url).netloc
 
-    def _decide(self, look: Look) -> Decision:
-        job_id = look.run.job.id
-        outage_over_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
+    def _decide(self, poll: Poll) -> Decision:
+        job_id = poll.run.job.id
+        outage_end_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
 
         def change(memory: RunMemory) -> Decision:
-            if 0 < memory.seen_s - look.run.at.timestamp() < MAX_LOOK_S:
-                return Decision(memory)  # another guard's look is newer
-            memory, rules = self._with_deadline(memory, look.run.at)
-            return decide(memory, look, rules, outage_over_s=outage_over_s)
+            if 0 < memory.seen_s - poll.run.at.timestamp() < MAX_POLL_S:
+                return Decision(memory)  # another guard's poll is newer
+            memory, rules = self._with_deadline(memory, poll.run.at)
+            return decide(memory, poll, rules, outage_end_s=outage_end_s)
 
         return self._transact(job_id, change)
 
@@ -316,7 +316,7 @@ class Guard:
 
     def forget_deadlines(self) -> None:
         """Discard the saved deadlines of the runs that this guard has read."""
-        keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
+        keys = {f"{self._server}/{job_id}" for job_id in self.last_polls}
 
         def change(state: GuardState) -> tuple[GuardState, None]:
             runs = {
@@ -373,20 +373,20 @@ class Guard:
 
     # Stopping and resuming
 
-    async def _stop(self, look: Look) -> None:
-        job, problem = look.run.job, ""
+    async def _stop(self, poll: Poll) -> None:
+        job, problem = poll.run.job, ""
         try:
             await self._client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             if error.may_have_happened:
-                return  # the next look shows whether the run has stopped
+                return  # the next poll shows whether the run has stopped
             problem = str(error)
-        self._transact(job.id, lambda memory: record_stop_response(memory, look.run, problem))
+        self._transact(job.id, lambda memory: record_stop_response(memory, poll.run, problem))
 
-    async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
+    async def _resume_run(self, poll: Poll, memory: RunMemory) -> bool:
         """Resume a run; return False if this must be tried again."""
         assert self._resume is not None and memory.resume is not None
-        run, resume_count, job, problem = look.run, memory.resumes + 1, None, ""
+        run, resume_count, job, problem = poll.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
         resumes = [known_run.resume for known_run in self.known_jobs().values()]
         other_ids = [resume.job_id for resume in resumes if resume is not None]
@@ -420,13 +420,13 @@ class Guard:
         self._queue(self._memory.state.unsent)
 
     def _send_heartbeat(self) -> None:
-        looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
+        polls = [poll for poll in self.last_polls.values() if not poll.run.job.is_finished]
         problem_count = sum(
-            any(finding.severity != "info" for finding in look.run.findings) for look in looks
+            any(finding.severity != "info" for finding in poll.run.findings) for poll in polls
         )
-        incomplete_count = sum(not look.is_complete for look in looks)
+        incomplete_count = sum(not poll.is_complete for poll in polls)
         facts = [
-            f"watching {counted(len(looks), 'run')}",
+            f"watching {counted(len(polls), 'run')}",
             f"{problem_count} with problems" if problem_count else "",
         ]
         message = ", ".join(
@@ -438,7 +438,7 @@ class Guard:
 
 
 def _with_initial_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
-    """Record a running job's status, so that its end is reported even if it ends before the first look."""
+    """Record a running job's status, so that its end is reported even if it ends before the first poll."""
     if memory.status or job.is_finished:
         return memory
     return replace(memory, status=job.current_status)

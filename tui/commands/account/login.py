@@ -32,7 +32,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, CommandOutput, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
 from tui.commands.support.tables import table_text, table_text_if_any
@@ -181,7 +181,9 @@ def login(
         path = store_key(remote, team)
         output.print_message(f"logged in to {remote.app_url}{owner}; key stored in {path} [{remote.name}]")
         if Environment(os.environ).defines_remote:
-            output.print_message("BASETEN_* variables with another key take precedence: unset them or use --remote")
+            output.print_message(
+                "BASETEN_* variables with another key take precedence: unset them or use --remote"
+            )
 
     return run_with(remote, settings, verify_and_store)
 
@@ -300,7 +302,9 @@ async def set_secret(
     refuse(stray, "a value on the command line stays in the shell history and the process list; pipe it in")
     value = await _secret_value(name)
     secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
-    output.print_message(f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else ""))
+    output.print_message(
+        f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else "")
+    )
 
 
 @examples("bt-tui secrets delete hf_access_token")

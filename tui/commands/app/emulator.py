@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
 from tui.commands.support.options import CommandSettings, examples, format_option, readonly_option
-from tui.commands.support.output import JSON, TABLE, ExitCode, CommandOutput
+from tui.commands.support.output import JSON, TABLE, CommandOutput, ExitCode
 from tui.commands.support.remotes import (
     DEMO_WORLD,
     EMPTY_WORLD,
@@ -167,7 +167,9 @@ def announce(output: CommandOutput, address: EmulatorAddress) -> None:
     The key is not printed: its export command reads it from the key file.
     """
     output.print_message(f"serving Baseten Training on {address.url}; data in {address.data_dir}")
-    output.print_message("jobs run unsandboxed on this machine, as you; ctrl-c stops the emulator and its jobs")
+    output.print_message(
+        "jobs run unsandboxed on this machine, as you; ctrl-c stops the emulator and its jobs"
+    )
     output.print_message("to use it, run this in another terminal, then bt-tui:")
     output.write_text(
         f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'

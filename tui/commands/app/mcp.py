@@ -31,7 +31,7 @@ from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.options import CommandSettings, examples, remote_option
-from tui.commands.support.output import CommandFailed, ExitCode, CommandOutput, explain, refuse
+from tui.commands.support.output import CommandFailed, CommandOutput, ExitCode, explain, refuse
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
 from tui.text.units import counted

@@ -76,7 +76,9 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     def announce(actual_port: int) -> None:
         url_host = f"[{host}]" if ":" in host else host
         settings.output.write_text(f"http://{url_host}:{actual_port}/?{TOKEN_PARAMETER}={guard.token}\n")
-        settings.output.print_message("open this address in a browser; anyone who has it can use the dashboard")
+        settings.output.print_message(
+            "open this address in a browser; anyone who has it can use the dashboard"
+        )
         settings.output.print_message("ctrl-c stops the server")
 
     with ExitStack() as resources:

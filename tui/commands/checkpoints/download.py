@@ -25,7 +25,15 @@ from tui.commands.support.options import (
     job_named,
     job_options,
 )
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, CommandOutput, cannot_write, not_in_job
+from tui.commands.support.output import (
+    JSON,
+    TABLE,
+    CommandFailed,
+    CommandOutput,
+    ExitCode,
+    cannot_write,
+    not_in_job,
+)
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import can_ask, interruptible_prompt

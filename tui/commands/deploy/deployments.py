@@ -42,8 +42,8 @@ from tui.commands.support.output import (
     TABLE,
     TEXT,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     known_names,
     refuse,
 )

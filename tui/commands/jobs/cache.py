@@ -25,7 +25,7 @@ from tui.commands.support.options import (
     project_named,
     selected_project,
 )
-from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, CommandOutput
+from tui.commands.support.output import CSV, JSON, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.tables.column import Column, text_column

@@ -32,8 +32,8 @@ from tui.commands.support.output import (
     MARKDOWN,
     TABLE,
     TEXT,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     explain,
     refuse,
 )
@@ -135,7 +135,9 @@ async def _read_runs(
     return runs, exit_code
 
 
-def _draw(output: CommandOutput, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float) -> None:
+def _draw(
+    output: CommandOutput, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float
+) -> None:
     loss, throughput = curves(runs, "loss", axis), curves(runs, "throughput", axis)
     for title, curves_of_chart in (("loss", loss), (throughput_unit(runs), throughput)):
         span_s = max((curve.times[-1] - curve.times[0] for curve in curves_of_chart), default=0.0)

@@ -10,7 +10,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, CommandOutput, known_names
+from tui.commands.support.output import NDJSON, CommandFailed, CommandOutput, ExitCode, known_names
 from tui.commands.support.tables import table_text
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize

@@ -18,7 +18,7 @@ from api_client.transfers import (
     NoArchive,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, CommandOutput, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
 from tui.text.units import bytes_iec, counted, duration

@@ -33,8 +33,8 @@ from tui.commands.support.output import (
     NDJSON,
     TEXT,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     outcome_exit_code,
     refuse,
     unknown_value,
@@ -213,7 +213,7 @@ async def guard(
     try:
         async with sending(reporting.delivery):
             if once:
-                await active_guard.look_once(await find_jobs())
+                await active_guard.poll_once(await find_jobs())
             else:
                 jobs = await active_guard.find(find_jobs)
                 output.print_message(_summary(jobs, active_guard.rules_for(jobs)))
@@ -223,7 +223,9 @@ async def guard(
             active_guard.forget_deadlines()
         raise
     if reporting.delivery is not None and (unsent_count := active_guard.unsent_count):
-        output.print_message(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
+        output.print_message(
+            f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them"
+        )
     return _verdict_code(active_guard) if once else _outcome_code(active_guard)
 
 
@@ -246,7 +248,11 @@ def _check_rules(
 
 
 async def _resume(
-    client: TrainingClient, output: CommandOutput, job: TrainingJob, since: datetime, other_resumes: Collection[str]
+    client: TrainingClient,
+    output: CommandOutput,
+    job: TrainingJob,
+    since: datetime,
+    other_resumes: Collection[str],
 ) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
@@ -281,7 +287,11 @@ def _delivery(
 async def _send_test(output: CommandOutput, settings: NotificationSettings) -> ExitCode:
     """Deliver one alert to each destination; print for each whether it was delivered."""
     delivery = AlertDelivery(
-        settings.command, settings.webhook, output.print_message, os.environ, body_format=settings.webhook_format
+        settings.command,
+        settings.webhook,
+        output.print_message,
+        os.environ,
+        body_format=settings.webhook_format,
     )
     if not delivery.destinations:
         raise CommandFailed(
@@ -339,21 +349,21 @@ async def _more_jobs(client: TrainingClient, project: str | None) -> list[Traini
 
 
 def _verdict_code(active_guard: Guard) -> ExitCode:
-    last_looks = [look for look in active_guard.last_looks.values() if not look.run.job.is_finished]
-    severities = {finding.severity for look in last_looks for finding in look.run.findings}
+    last_polls = [poll for poll in active_guard.last_polls.values() if not poll.run.job.is_finished]
+    severities = {finding.severity for poll in last_polls for finding in poll.run.findings}
     code = worst(EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys())
-    return code or (ExitCode.OK if all(look.is_judged for look in last_looks) else ExitCode.UNREACHABLE)
+    return code or (ExitCode.OK if all(poll.is_judged for poll in last_polls) else ExitCode.UNREACHABLE)
 
 
 def _outcome_code(active_guard: Guard) -> ExitCode:
     """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
     runs = active_guard.known_jobs()
     resumed_ids = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
-    last_looks = [look for job_id, look in active_guard.last_looks.items() if job_id not in resumed_ids]
+    last_polls = [poll for job_id, poll in active_guard.last_polls.items() if job_id not in resumed_ids]
     codes = [
-        outcome_exit_code(look.run.job.current_status) for look in last_looks if look.run.job.is_finished
+        outcome_exit_code(poll.run.job.current_status) for poll in last_polls if poll.run.job.is_finished
     ]
-    return worst([*codes, *(ExitCode.UNREACHABLE for look in last_looks if look.is_gone)])
+    return worst([*codes, *(ExitCode.UNREACHABLE for poll in last_polls if poll.is_gone)])
 
 
 def _print(output: CommandOutput, alert: Alert) -> None:

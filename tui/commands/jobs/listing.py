@@ -37,8 +37,8 @@ from tui.commands.support.output import (
     JSON,
     TABLE,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     refuse,
     unknown_value,
 )

@@ -37,8 +37,8 @@ from tui.commands.support.output import (
     CSV,
     JSON,
     TABLE,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     ascii_json,
     outcome_exit_code,
     refuse,
@@ -169,7 +169,9 @@ async def metrics(
     if follow:
         return outcome_exit_code((await client.jobs.get(job.project_id, job.id)).current_status)
     if printer.is_empty:
-        output.print_message("no samples" if job.is_finished else "no samples yet; they start when the job runs")
+        output.print_message(
+            "no samples" if job.is_finished else "no samples yet; they start when the job runs"
+        )
     return ExitCode.OK
 
 
@@ -306,7 +308,9 @@ class MetricsPrinter:
             separator = "" if self.is_empty or output.is_terminal else "\n"
             output.write_text(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
         self.is_empty = self.is_empty and not rows
-        output.write_text(table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
+        output.write_text(
+            table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output)
+        )
 
     def end(self) -> None:
         if self._output.format == JSON and not self._follows:

@@ -51,8 +51,8 @@ from tui.commands.support.output import (
     NDJSON,
     TABLE,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     known_names,
     not_in_job,
     refuse,
@@ -318,7 +318,9 @@ Record = dict[str, Any]
 def print_document(output: CommandOutput, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
     """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
     scalars = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-    output.print_result(document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())]))
+    output.print_result(
+        document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())])
+    )
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
@@ -352,7 +354,9 @@ def lines_of_recording(recording: Recording) -> list[LogLine]:
     return [entry for entry in recording.log.entries() if isinstance(entry, LogLine)]
 
 
-def show_lines(output: CommandOutput, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
+def show_lines(
+    output: CommandOutput, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]
+) -> None:
     """Print what the reader finds in log lines: for each line, or in total."""
     patterns = run_settings().patterns
     if each_line:

@@ -51,7 +51,16 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, CommandOutput, ascii_json
+from tui.commands.support.output import (
+    JSON,
+    NDJSON,
+    TABLE,
+    TEXT,
+    CommandFailed,
+    CommandOutput,
+    ExitCode,
+    ascii_json,
+)
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_text, print_job, table_text_if_any
@@ -87,7 +96,9 @@ async def print_or_tail(
     if not cli_options.tail:
         print_job(client, output, job, document)
         follow = client.remote.command_line("logs", job.id, "--follow")
-        output.print_message(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
+        output.print_message(
+            f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}"
+        )
         return ExitCode.OK
     is_json = output.format == JSON
     if is_json:

@@ -9,7 +9,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.recordings.archive import SUFFIX
 from tui.commands.support.options import examples, job_argument, job_named, resolve_since, since_option
-from tui.commands.support.output import ExitCode, CommandOutput, outcome_exit_code
+from tui.commands.support.output import CommandOutput, ExitCode, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder

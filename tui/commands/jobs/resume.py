@@ -31,7 +31,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, CommandOutput, not_in_job
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, not_in_job
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm

@@ -18,7 +18,7 @@ from tui.analysis.export import json_number
 from tui.analysis.run.finding import attention, by_severity, finding_record, is_stuck
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named
-from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, CommandOutput
+from tui.commands.support.output import JSON, TEXT, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.readers.stored_health import StoredHealth, stored_health

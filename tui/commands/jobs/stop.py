@@ -36,8 +36,8 @@ from tui.commands.support.output import (
     NDJSON,
     TABLE,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     ascii_json,
     explain,
     outcome_exit_code,
@@ -138,7 +138,9 @@ async def _wait_for_checkpoint(
     (job,) = jobs
     if job.is_finished:
         return job
-    output.print_message(f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running")
+    output.print_message(
+        f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running"
+    )
     if unsaved_words := await read_unsaved_words(client, job):
         output.print_message(unsaved_words)
     saved, job = await next_checkpoint(
@@ -350,7 +352,9 @@ async def wait(
     return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
-def _print_ended(output: CommandOutput, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
+def _print_ended(
+    output: CommandOutput, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
+) -> None:
     """Print a line of ndjson, or a row aligned with later rows; the header precedes the first row."""
     if output.format == NDJSON:
         output.write_text(ascii_json(job.model_dump(mode="json")) + "\n")

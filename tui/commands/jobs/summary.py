@@ -24,7 +24,7 @@ from tui.analysis.summary.value import MAX_EXPLAINED, state_of, summarize
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import examples, format_option, job_argument, job_named, recording_option
-from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, CommandOutput, outcome_exit_code
+from tui.commands.support.output import JSON, MARKDOWN, TEXT, CommandOutput, ExitCode, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.run_reading import read_with_line

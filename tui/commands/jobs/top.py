@@ -14,7 +14,7 @@ import click
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
 from tui.commands.support.options import examples, format_option, project_id_of
-from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, ExitCode, CommandOutput
+from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command

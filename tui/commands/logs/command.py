@@ -30,8 +30,8 @@ from tui.commands.support.options import JobChoice, examples, newest_job, projec
 from tui.commands.support.output import (
     OUTCOMES,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     OutputClosed,
     outcome_exit_code,
 )

@@ -44,8 +44,8 @@ from tui.commands.support.output import (
     NDJSON,
     TEXT,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     cannot_write,
     refuse,
 )

@@ -13,7 +13,7 @@ from api_client import Submission, TrainingClient, plan_archive
 from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import JSON, TEXT, ExitCode, CommandOutput, refuse
+from tui.commands.support.output import JSON, TEXT, CommandOutput, ExitCode, refuse
 
 
 @examples(
@@ -119,8 +119,12 @@ def _document(
     install = client.remote.command_line("ssh-config", "--install")
     output.print_message(f"once the job is running: {ssh}; or, after {install}:")
     for host in hosts:
-        output.print_message(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
-    output.print_message(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")
+        output.print_message(
+            f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else "")
+        )
+    output.print_message(
+        f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}"
+    )
     spec = compute.accelerator
     return {
         "job_id": job.id,

@@ -23,8 +23,8 @@ from tui.commands.support.output import (
     OFFICIAL_TABLES,
     TABLE,
     CommandFailed,
-    ExitCode,
     CommandOutput,
+    ExitCode,
     known_names,
     refuse,
 )

@@ -41,7 +41,9 @@ async def read_with_line(
             stream=stream,
         )
     if loaded_run.gap_count:
-        output.print_message(f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read")
+        output.print_message(
+            f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read"
+        )
     for data_name, error in loaded_run.read_errors.items():
         output.print_message(f"the {data_name} of {job.id} could not be read: {error}")
     return loaded_run

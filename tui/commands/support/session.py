@@ -14,7 +14,7 @@ import click
 from api_client import Remote, RemoteNotConfigured, RequestEvent, TrainingClient
 from api_client.words import retrying_words
 from tui.commands.support.options import CommandSettings, check_recording_options, remote_option
-from tui.commands.support.output import ExitCode, CommandOutput
+from tui.commands.support.output import CommandOutput, ExitCode
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.times import local_time
 
