@@ -41,8 +41,8 @@ from tui.text.sanitize import sanitize_lines, traceback_text
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
 
-def _show_help_json(context: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
-    if not is_set or context.resilient_parsing:
+def _show_help_json(context: click.Context, _parameter: click.Parameter, is_requested: bool) -> None:
+    if not is_requested or context.resilient_parsing:
         return
     CommandOutput().print_json(help_document(cli))
     context.exit()

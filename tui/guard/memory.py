@@ -122,7 +122,7 @@ class GuardMemory:
 
         def changed(state: GuardState) -> GuardState:
             after, result = change(state)
-            results.append((_bounded(after), result))
+            results.append((_limited_state(after), result))
             return results[-1][0]
 
         is_saved = self._path is not None
@@ -130,7 +130,7 @@ class GuardMemory:
             if self._path is None:
                 changed(self.state)
             else:
-                change_state(self._path, GuardState, lambda in_file: changed(self._merged(in_file)))
+                change_state(self._path, GuardState, lambda file_state: changed(self._merged(file_state)))
         except OSError as error:
             is_saved = False
             if not self._has_problem:
@@ -145,7 +145,7 @@ class GuardMemory:
         return result
 
     @contextmanager
-    def resuming(self) -> Iterator[None]:
+    def resume_lock(self) -> Iterator[None]:
         """Keep other guards from resuming runs in the block. Raises TimeoutError if one is doing so."""
         if self._path is None or self._has_problem:
             yield
@@ -155,24 +155,26 @@ class GuardMemory:
         with locked_folder(folder, wait_s=0.0):
             yield
 
-    def _merged(self, in_file: GuardState) -> GuardState:
+    def _merged(self, file_state: GuardState) -> GuardState:
         """Return the state in the file with the changes that this guard could not save."""
         state, saved_state = self.state, self._saved_state
-        if not in_file.runs:
+        if not file_state.runs:
             return state  # the file is new, was deleted, or cannot be read
         if state is saved_state:
-            return in_file
+            return file_state
         runs = {key: run for key, run in state.runs.items() if saved_state.runs.get(key) != run}
         remaining_entries = [
-            entry for entry in in_file.unsent if entry in state.unsent or entry not in saved_state.unsent
+            entry for entry in file_state.unsent if entry in state.unsent or entry not in saved_state.unsent
         ]
         new_entries = [
-            entry for entry in state.unsent if entry not in in_file.unsent and entry not in saved_state.unsent
+            entry
+            for entry in state.unsent
+            if entry not in file_state.unsent and entry not in saved_state.unsent
         ]
-        return GuardState(runs=in_file.runs | runs, unsent=[*remaining_entries, *new_entries])
+        return GuardState(runs=file_state.runs | runs, unsent=[*remaining_entries, *new_entries])
 
 
-def _bounded(state: GuardState) -> GuardState:
+def _limited_state(state: GuardState) -> GuardState:
     """Limit the state to the 500 runs that were seen last, and to the newest alerts."""
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
     return replace(state, runs=dict(runs), unsent=state.unsent[-MAX_WAITING_ALERTS:])

@@ -135,7 +135,7 @@ class Guard:
             if not newest.blind_reported:
                 now_s = self._clock.now().timestamp()
                 since_s = newest.blind_since_s or now_s
-                self._transact("", lambda memory: record_server(memory, now_s, problem, since_s))
+                self._save_and_report("", lambda memory: record_server(memory, now_s, problem, since_s))
 
         jobs = await retrying(
             find,
@@ -206,7 +206,7 @@ class Guard:
 
     def _watcher_of(self, job: TrainingJob) -> RunWatcher:
         if job.id not in self._watchers:
-            self._transact(job.id, lambda memory: Decision(_with_initial_status(memory, job)))
+            self._save_and_report(job.id, lambda memory: Decision(_with_initial_status(memory, job)))
             self._watchers[job.id] = RunWatcher(
                 self._client, job, self._settings, clock_offset=self._clock_offset
             )
@@ -288,7 +288,7 @@ class Guard:
             memory, rules = self._with_deadline(memory, poll.run.at)
             return decide(memory, poll, rules, outage_end_s=outage_end_s)
 
-        return self._transact(job_id, change)
+        return self._save_and_report(job_id, change)
 
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
         """Return state and rules with the run's saved deadline, if an earlier guard had the same deadline."""
@@ -327,7 +327,7 @@ class Guard:
 
         self._memory.change(change)
 
-    def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
+    def _save_and_report(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
         """Save a decision and its undelivered alerts together, then show and queue the alerts."""
         key = f"{self._server}/{job_id}"
 
@@ -381,7 +381,7 @@ class Guard:
             if error.may_have_happened:
                 return  # the next poll shows whether the run has stopped
             problem = str(error)
-        self._transact(job.id, lambda memory: record_stop_response(memory, poll.run, problem))
+        self._save_and_report(job.id, lambda memory: record_stop_response(memory, poll.run, problem))
 
     async def _resume_run(self, poll: Poll, memory: RunMemory) -> bool:
         """Resume a run; return False if this must be tried again."""
@@ -391,7 +391,7 @@ class Guard:
         resumes = [known_run.resume for known_run in self.known_jobs().values()]
         other_ids = [resume.job_id for resume in resumes if resume is not None]
         try:
-            with self._memory.resuming():
+            with self._memory.resume_lock():
                 job = await self._resume(run.job, since, other_ids)
         except TimeoutError:
             return False  # another guard is resuming a run, maybe the same run
@@ -404,8 +404,8 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         if job is not None:
-            self._transact(job.id, lambda memory: Decision(replace(memory, resumes=resume_count)))
-        self._transact(run.job.id, lambda memory: record_resume_response(memory, run, job, problem))
+            self._save_and_report(job.id, lambda memory: Decision(replace(memory, resumes=resume_count)))
+        self._save_and_report(run.job.id, lambda memory: record_resume_response(memory, run, job, problem))
         return True
 
     # Sending
@@ -434,7 +434,7 @@ class Guard:
         )
         alert = Alert(None, "info", self._clock.now(), guard_event="heartbeat", message=message)
         self._memory.change(_without_heartbeats)  # an old heartbeat that could not be sent is useless
-        self._transact("", lambda memory: Decision(memory, (alert,)))
+        self._save_and_report("", lambda memory: Decision(memory, (alert,)))
 
 
 def _with_initial_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
@@ -445,7 +445,7 @@ def _with_initial_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
 
 
 @asynccontextmanager
-async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
+async def background_delivery(delivery: AlertDelivery | None) -> AsyncIterator[None]:
     """Deliver alerts until the block ends, and for a while afterwards."""
     if delivery is None:
         yield
@@ -460,7 +460,7 @@ async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
         task.cancel()
 
 
-class RememberedAlerts:
+class UndeliveredAlerts:
     """The undelivered alerts in the state file, shared by all running guards."""
 
     def __init__(self, memory: GuardMemory, clock: Clock) -> None:

@@ -24,7 +24,7 @@ from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capaci
 from tui.tables.column import select_columns
 
 
-class ViewGroup(click.Group):
+class GroupWithDefaultView(click.Group):
     """A group that runs ``view`` when no command is named, so that ``view``'s options work on the group."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
@@ -36,7 +36,7 @@ class ViewGroup(click.Group):
 
 
 @examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help")
-@click.group(cls=ViewGroup)
+@click.group(cls=GroupWithDefaultView)
 def capacity() -> None:
     """Show GPU capacity for training: limits, usage and queue. Runs view if no command is given."""
 
@@ -115,13 +115,15 @@ async def _read_allocations(
 
 
 def _tables(output: CommandOutput, capacity_view: CapacityView) -> str:
-    figure_ids = "baseline limit on_demand spot free share"
+    quantity_column_ids = "baseline limit on_demand spot free share"
     organization_rows = [CapacityLine(row) for row in capacity_view.shown_rows if not row.team]
     team_rows = [CapacityLine(row) for row in capacity_view.shown_rows if row.team]
     queue_columns = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
     tables = (
-        table_text_if_any(select_columns(GPU_COLUMNS, f"gpu {figure_ids}"), organization_rows, output),
-        table_text_if_any(select_columns(GPU_COLUMNS, f"team gpu {figure_ids}"), team_rows, output),
+        table_text_if_any(
+            select_columns(GPU_COLUMNS, f"gpu {quantity_column_ids}"), organization_rows, output
+        ),
+        table_text_if_any(select_columns(GPU_COLUMNS, f"team gpu {quantity_column_ids}"), team_rows, output),
         table_text_if_any(queue_columns, [*capacity_view.waiting, *capacity_view.holding], output),
     )
     return "\n".join(filter(None, tables))

@@ -51,15 +51,15 @@ def show(settings: CommandSettings, changed: bool) -> None:
     "environment VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
     loaded = load(os.environ, {"remote": settings.remote_name})
-    rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
+    rows = [row for row in _setting_rows(loaded) if not changed or row[2] != "default"]
     document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
-    settings.output.print_result(document, table_text_if_any(COLUMNS, rows, settings.output))
+    settings.output.print_result(document, table_text_if_any(SETTING_COLUMNS, rows, settings.output))
 
 
-Row = tuple[str, Any, str, str]
+SettingRow = tuple[str, Any, str, str]
 """A setting, its value, its origin, and its description."""
 
-COLUMNS: tuple[Column[Row], ...] = (
+SETTING_COLUMNS: tuple[Column[SettingRow], ...] = (
     text_column("SETTING", lambda row: row[0], "name"),
     text_column("VALUE", lambda row: "–" if row[1] is None else toml_value(row[1]), shrinks=True),
     Column(
@@ -125,7 +125,7 @@ def _print_problems(file: Path, settings: CommandSettings) -> ExitCode:
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
-def _rows(loaded: Loaded) -> list[Row]:
+def _setting_rows(loaded: Loaded) -> list[SettingRow]:
     values = asdict(loaded.configuration)
     rows = []
     for entry in entries():

@@ -61,8 +61,10 @@ def remotes(settings: CommandSettings) -> ExitCode:
     name = remote_name(settings.remote_name)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
-    rows = [row for entry in listing.remotes for row in _rows(entry)]
-    output.print_result(list(map(_remote_record, listing.remotes)), table_text_if_any(COLUMNS, rows, output))
+    rows = [row for entry in listing.remotes for row in _remote_field_rows(entry)]
+    output.print_result(
+        list(map(_remote_record, listing.remotes)), table_text_if_any(REMOTE_FIELD_COLUMNS, rows, output)
+    )
     problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
     for warning in (*problems, *listing.warnings):
         output.print_message(warning)
@@ -94,10 +96,10 @@ def _remote_record(listed_remote: ListedRemote) -> dict[str, Any]:
     }
 
 
-Row = tuple[Span, str, str, Span, str]
+RemoteFieldRow = tuple[Span, str, str, Span, str]
 """A row's cells: the mark of the selected remote, a remote's name, a field's name, its value, its origin."""
 
-COLUMNS: tuple[Column[Row], ...] = (
+REMOTE_FIELD_COLUMNS: tuple[Column[RemoteFieldRow], ...] = (
     Column("", " ", lambda row: [row[0]]),
     text_column("REMOTE", lambda row: row[1], "strong"),
     text_column("", lambda row: row[2], "muted"),
@@ -106,7 +108,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-def _rows(listed_remote: ListedRemote) -> list[Row]:
+def _remote_field_rows(listed_remote: ListedRemote) -> list[RemoteFieldRow]:
     remote = listed_remote.remote
     fields: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
     if remote is None and listed_remote.problem is None:
@@ -254,7 +256,7 @@ def logout(settings: CommandSettings) -> None:
 
 MAX_SECRET_CHARACTERS = 1_000_000
 
-SECRETS: tuple[Column[Secret], ...] = (
+SECRET_COLUMNS: tuple[Column[Secret], ...] = (
     text_column("NAME", lambda secret: secret.name, "strong"),
     text_column("TEAM", lambda secret: secret.team_name or "", shrinks=True),
     text_column("CREATED", lambda secret: local_time(secret.created_at, DATE_AND_MINUTE)),
@@ -281,7 +283,7 @@ def secrets(context: click.Context, team: str | None) -> ExitCode | None:
         document = [secret.model_dump(mode="json", exclude={"value"}) for secret in team_secrets]
         if not team_secrets:
             output.print_message("no secrets")
-        output.print_result(document, table_text(SECRETS, team_secrets, output))
+        output.print_result(document, table_text(SECRET_COLUMNS, team_secrets, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 

@@ -41,7 +41,7 @@ from tui.text.times import iso_time, local_stamp, local_time
 from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
 
 MAX_VALUE_CHARACTERS = 200
-SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
+SHOWN_CONFIG_KEYS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
 
 @examples(
@@ -68,8 +68,8 @@ async def show(
     listed_checkpoint = next((item for item in checkpoints if item.checkpoint_id == checkpoint), None)
     files = await checkpoint_files(client, job, checkpoint)
     details = await _read_details(client, job, checkpoint, files)
-    document = _document(job.id, checkpoint, listed_checkpoint, files, details)
-    output.print_result(document, _text(output, document, listed_checkpoint, details))
+    document = _checkpoint_document(job.id, checkpoint, listed_checkpoint, files, details)
+    output.print_result(document, _details_text(output, document, listed_checkpoint, details))
     for problem in details.problems:
         output.print_message(problem)
 
@@ -89,16 +89,16 @@ async def _read_details(
     client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
 ) -> _CheckpointDetails:
     contents = client.checkpoint_contents
-    ids = (job.project_id, job.id)
+    project_and_job_id = (job.project_id, job.id)
     details = _CheckpointDetails()
-    by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
+    file_by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
     async def read_if_present(name: str, read: Any) -> Any:
-        file = by_name.get(name)
+        file = file_by_name.get(name)
         if file is None:
             return None
         try:
-            return await read(*ids, file)
+            return await read(*project_and_job_id, file)
         except UnreadableFile as error:
             details.problems.append(str(error))
             return None
@@ -107,13 +107,13 @@ async def _read_details(
     details.config = await read_if_present("config.json", contents.json)
     details.state = await read_if_present("trainer_state.json", contents.trainer_state)
     if any(is_safetensors(file.relative_file_name) for file in files):
-        weights = await contents.weights(*ids, files)
+        weights = await contents.weights(*project_and_job_id, files)
         details.weights = weights if weights.tensors else None
         details.problems += weights.problems
     return details
 
 
-def _document(
+def _checkpoint_document(
     job_id: str,
     checkpoint: str,
     listed_checkpoint: Checkpoint | None,
@@ -137,7 +137,7 @@ def _document(
 
 def _weights_record(weights: Weights) -> dict[str, Any]:
     tensors = weights.tensors
-    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
+    largest_tensors = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
     return {
         "files": len(weights.shards),
         "tensor_count": len(tensors),
@@ -148,7 +148,7 @@ def _weights_record(weights: Weights) -> dict[str, Any]:
         "metadata": weights.metadata,
         "largest_tensors": [
             {name: getattr(tensor, name) for name in ("name", "dtype", "shape", "size_bytes")}
-            for tensor in largest
+            for tensor in largest_tensors
         ],
     }
 
@@ -165,7 +165,7 @@ def _trainer_state_record(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _text(
+def _details_text(
     output: CommandOutput,
     document: dict[str, Any],
     listed_checkpoint: Checkpoint | None,
@@ -177,15 +177,15 @@ def _text(
     facts = [
         *_listing_facts(document, listed_checkpoint),
         *((f"adapter {name}", Cell(_value_text(value))) for name, value in sorted(adapter.items())),
-        *((name, Cell(_value_text(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *((name, Cell(_value_text(config[name]))) for name in SHOWN_CONFIG_KEYS if name in config),
         *(_state_facts(details.state) if details.state else ()),
         *(_weight_facts(weights) if weights else ()),
     ]
-    tensors = table_text_if_any(TENSORS, weights["largest_tensors"] if weights else (), output)
+    tensors = table_text_if_any(TENSOR_COLUMNS, weights["largest_tensors"] if weights else (), output)
     return facts_text(facts, output) + (f"\n{tensors}" if tensors else "")
 
 
-TENSORS: tuple[Column[dict[str, Any]], ...] = (
+TENSOR_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
     text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right=True),
     text_column("TYPE", lambda tensor: tensor["dtype"]),
     text_column("SHAPE", lambda tensor: " × ".join(map(str, tensor["shape"])) or "scalar", right=True),
@@ -195,10 +195,12 @@ TENSORS: tuple[Column[dict[str, Any]], ...] = (
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     by_dtype = weights["parameters_by_dtype"].items()
-    types = ", ".join(f"{count(parameter_count)} {dtype}" for dtype, parameter_count in by_dtype) or UNKNOWN
+    parameter_counts_text = (
+        ", ".join(f"{count(parameter_count)} {dtype}" for dtype, parameter_count in by_dtype) or UNKNOWN
+    )
     header_bytes, weight_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
     facts = [
-        ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
+        ("parameters", Cell(f"{count(weights['parameter_count'])} ({parameter_counts_text})", "strong")),
         ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
         ("read", Cell(f"{header_bytes} of headers for {weight_bytes} of weights")),
     ]
@@ -224,15 +226,17 @@ def _listing_facts(document: dict[str, Any], listed_checkpoint: Checkpoint | Non
 
 
 def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
-    best = "" if state.best_metric is None else number(state.best_metric)
-    best_name = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    best_metric_text = "" if state.best_metric is None else number(state.best_metric)
+    best_name = (
+        f" by {state.best_model_checkpoint}" if best_metric_text and state.best_model_checkpoint else ""
+    )
     return [
         ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
         *(
             (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
             for name, curve in state.curves.items()
         ),
-        ("best metric", Cell(best + best_name)),
+        ("best metric", Cell(best_metric_text + best_name)),
     ]
 
 
@@ -288,7 +292,7 @@ async def print_files(
     }
     output.print_result(
         document,
-        lambda: table_text_if_any(FILES, files, output),
+        lambda: table_text_if_any(FILE_COLUMNS, files, output),
         lambda: csv_lines([[CSV_TITLES[name] for name in field_names], *rows]),
     )
     if output.format == TABLE:
@@ -318,7 +322,7 @@ CSV_TITLES = {
 }
 """CSV titles by field of a file. The URL comes last, and is included only with ``--urls``."""
 
-FILES: tuple[Column[CheckpointFile], ...] = (
+FILE_COLUMNS: tuple[Column[CheckpointFile], ...] = (
     text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right=True),
     text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
     text_column("RANK", lambda file: str(file.node_rank), right=True),

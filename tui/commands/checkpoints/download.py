@@ -93,14 +93,14 @@ async def snippet(
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint (default: the newest)."""
     job = await choice.find(client)
     facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-    matching = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
-    if checkpoint is not None and not matching:
+    matches = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
+    if checkpoint is not None and not matches:
         raise not_in_job(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
-    if not matching:
+    if not matches:
         raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
-    if matching[0].sync == "uploading":
-        output.print_message(f"{matching[0].name} is still uploading")
-    output.write_text(resume_snippet(job.id, matching[0].name))
+    if matches[0].sync == "uploading":
+        output.print_message(f"{matches[0].name} is still uploading")
+    output.write_text(resume_snippet(job.id, matches[0].name))
 
 
 EXISTING_CHOICES = ("ask", "skip", "overwrite", "rename")
@@ -174,7 +174,7 @@ async def download_checkpoints(
     if not plan.files and not plan.refused:
         output.print_message("the job has no checkpoint files")
     report = await run_plan(client, output, plan, _existing_policy(existing, plan))
-    output.print_result(_document(plan, report), table_text_if_any(COLUMNS, report.files, output))
+    output.print_result(_download_document(plan, report), table_text_if_any(COLUMNS, report.files, output))
     if output.format == TABLE:
         _print_result(report, output)
     return ExitCode.OK if report.is_complete else failure_code(report)
@@ -229,7 +229,7 @@ COLUMNS: tuple[Column[FileProgress], ...] = (
 )
 
 
-def _document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
+def _download_document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
     return {
         "job_id": plan.job_id,
         "folder": str(report.folder),

@@ -22,7 +22,7 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
-from tui.commands.jobs.stop import remark_failure
+from tui.commands.jobs.stop import print_failure
 from tui.commands.logs.printing import LogPrinter, OutputLine
 from tui.commands.support.options import (
     Command,
@@ -108,7 +108,7 @@ COLUMNS: tuple[Column[ListedDeployment], ...] = (
         export=lambda deployment: deployment.created_at,
     ),
 )
-LISTED_DEPLOYMENTS = select_columns(
+LISTED_DEPLOYMENT_COLUMNS = select_columns(
     COLUMNS, "status model_name name id environment active_replica_count instance_type_name created_at"
 )
 
@@ -163,10 +163,10 @@ def deployments(context: click.Context, model: str | None, job_id: str | None) -
     async def show(client: TrainingClient, output: CommandOutput) -> None:
         served_job_id = None if job_id is None else await _job_id(client, job_id)
         matching = await list_deployments(client, await _models(client, model), served_job_id)
-        empty_remark = (
+        empty_message = (
             f"no deployments of checkpoints of job {served_job_id}" if served_job_id else "no deployments"
         )
-        print_list(output, matching, LISTED_DEPLOYMENTS, COLUMNS, empty_remark)
+        print_list(output, matching, LISTED_DEPLOYMENT_COLUMNS, COLUMNS, empty_message)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -193,13 +193,15 @@ async def show(client: TrainingClient, output: CommandOutput, deployment_id: str
     deployment = await _find_deployment(client, deployment_id, model)
     served_model = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    text = facts_text(_facts(deployment, served_model, link), output) + calls_text(output, served_model.call)
-    output.print_result(_document(deployment, served_model, link), text)
+    text = facts_text(_facts(deployment, served_model, link), output) + call_examples_text(
+        output, served_model.call
+    )
+    output.print_result(_deployment_document(deployment, served_model, link), text)
     if output.format == TABLE and served_model.call is not None and serves_nothing(client.remote):
         output.print_message("on Baseten you would call it like this")
 
 
-def calls_text(output: CommandOutput, call_examples: Calls | None) -> str:
+def call_examples_text(output: CommandOutput, call_examples: Calls | None) -> str:
     """Return examples of calling a deployment; empty if it is unknown how to call it."""
     example_texts = (
         {} if call_examples is None else {"curl": call_examples.curl, "python": call_examples.python}
@@ -210,7 +212,9 @@ def calls_text(output: CommandOutput, call_examples: Calls | None) -> str:
     )
 
 
-def _document(deployment: ListedDeployment, served_model: ServedModel, link: str) -> dict[str, Any]:
+def _deployment_document(
+    deployment: ListedDeployment, served_model: ServedModel, link: str
+) -> dict[str, Any]:
     document = deployment.model_dump(mode="json") | {
         "link": link,
         "checkpoints": [item._asdict() for item in served_model.checkpoints],
@@ -226,7 +230,7 @@ def _document(deployment: ListedDeployment, served_model: ServedModel, link: str
 
 
 def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -> list[tuple[str, Cell]]:
-    created = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
+    created_text = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
     return [
         ("status", Cell(status_word(deployment.status), status_tone(deployment.status))),
         ("model", Cell(f"{deployment.model_name} ({deployment.model_id})", "strong")),
@@ -234,7 +238,7 @@ def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -
         ("environment", Cell(deployment.environment or "")),
         ("instance", Cell(deployment.instance_type_name or "")),
         ("replicas", Cell(str(deployment.active_replica_count))),
-        ("created", Cell(created)),
+        ("created", Cell(created_text)),
         (
             "checkpoints",
             Cell(
@@ -320,7 +324,7 @@ async def _change_deployment(
     try:
         outcome = await change_deployment(client, change)
     except RequestError as error:
-        return remark_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
+        return print_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
     if outcome.reason:
         output.print_message(f"nothing changed: {outcome.reason}")
     else:

@@ -52,11 +52,11 @@ _SORT_KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "permissions": lambda file: file.permissions or None,
 }
 
-BY_PATH = "path"
+PATH_SORT_KEY = "path"
 """The baseten CLI's sort key for paths, whose order is always ascending."""
 
 
-def _total_directories(listing: CacheListing) -> None:
+def _set_directory_totals(listing: CacheListing) -> None:
     """Set each directory's size to the total of its contents; call it only once.
 
     Like the official command, totals include the size of the directory entries themselves.
@@ -113,8 +113,8 @@ def _files_document(listing: CacheListing, project_id: str, total_bytes: int) ->
 
 def _files_csv(listing: CacheListing) -> str:
     """Return the official columns; paths that a spreadsheet would read as a formula begin with ``'``."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    csv_buffer = io.StringIO()
+    writer = csv.writer(csv_buffer, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
     writer.writerows(
         (
@@ -127,7 +127,7 @@ def _files_csv(listing: CacheListing) -> str:
         )
         for file in listing.file_summaries
     )
-    return text.getvalue()
+    return csv_buffer.getvalue()
 
 
 def _csv_cell(text: str) -> str:
@@ -185,10 +185,10 @@ def cache() -> None:
 )
 @cache.command(short_help="Show what takes up space in a project's cache.")
 @click.argument("project", metavar="[PROJECT]", required=False)
-@click.option("--project", "named_project", metavar="PROJECT", help="Same as the argument.")
+@click.option("--project", "project_option", metavar="PROJECT", help="Same as the argument.")
 @click.option(
     "--sort",
-    type=click.Choice((*_SORT_KEYS, BY_PATH)),
+    type=click.Choice((*_SORT_KEYS, PATH_SORT_KEY)),
     help="Sort key of the files (default: filepath); path: filepath, ascending.",
 )
 @order_option
@@ -206,7 +206,7 @@ async def summarize(
     client: TrainingClient,
     output: CommandOutput,
     project: str | None,
-    named_project: str | None,
+    project_option: str | None,
     sort: str | None,
     order: str,
     lists_files: bool,
@@ -218,10 +218,10 @@ async def summarize(
     --by-directory. The size of a directory includes everything in it. If the project has no cache, the exit
     code is 7 and the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-    name_or_id = selected_project(project, named_project)
+    name_or_id = selected_project(project, project_option)
     if name_or_id is None:
         raise click.UsageError("which project? Give PROJECT or --project PROJECT")
-    if sort == BY_PATH:
+    if sort == PATH_SORT_KEY:
         sort, order = "filepath", ASCENDING
     owning_project = await project_named(client, name_or_id)
     listing = await client.cache.listing(owning_project.id)
@@ -236,7 +236,7 @@ async def summarize(
     if depth is not None or not lists_files:
         _print_directories(output, listing, owning_project.id, depth or 2)
         return
-    _total_directories(listing)
+    _set_directory_totals(listing)
     files[:] = ordered(files, _SORT_KEYS[sort or "filepath"], descending=order == DESCENDING)
     _print_files(output, listing, owning_project.id, total_bytes)
 

@@ -91,7 +91,7 @@ async def cost(
     oldest_created_at = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest_created_at, now)
     rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.total_usd, reverse=True)
-    print_list(output, rows, LISTED_COSTS, COLUMNS)
+    print_list(output, rows, LISTED_COST_COLUMNS, COLUMNS)
     total = _total(rows, bill)
     if output.format == TABLE:
         output.write_text(f"\n{total}\n")
@@ -117,23 +117,28 @@ async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
-    request_slots = asyncio.Semaphore(8)
+    request_semaphore = asyncio.Semaphore(8)
 
     async def cost_of_job(job: TrainingJob) -> JobCost:
-        billed, all_billed = bill.of(job), is_all_billed(job, now)
+        billed, is_fully_billed = bill.of(job), is_all_billed(job, now)
         if not job.is_finished and job.current_status != JobStatus.RUNNING:
             return JobCost(job, Cost())
-        async with request_slots:
+        async with request_semaphore:
             # The status history shows the running time, which is not needed once everything is billed.
             queue_context = (
-                await read_status_changes(client, job) if billed is None or not all_billed else None
+                await read_status_changes(client, job) if billed is None or not is_fully_billed else None
             )
-        ran_for = running_time(job, queue_context.events if queue_context is not None else (), now)
-        nodes, price = job.node_count or 1, price_of(job, prices)
+        elapsed = running_time(job, queue_context.events if queue_context is not None else (), now)
+        node_count, price = job.node_count or 1, price_of(job, prices)
         return JobCost(
             job,
             cost_of(
-                job, ran_for, node_count=nodes, price_per_minute=price, billed=billed, all_billed=all_billed
+                job,
+                elapsed,
+                node_count=node_count,
+                price_per_minute=price,
+                billed=billed,
+                all_billed=is_fully_billed,
             ),
         )
 
@@ -196,6 +201,6 @@ COLUMNS: tuple[Column[JobCost], ...] = (
 )
 """Columns in the order of exports."""
 
-LISTED_COSTS = select_columns(
+LISTED_COST_COLUMNS = select_columns(
     COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd"
 )

@@ -51,7 +51,7 @@ def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str)
     return [curves[name] for name in dict.fromkeys(chosen_names)]
 
 
-def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
+def point_records(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
     return [
         {"time": iso_time(time), "step": step, "value": json_number(value)}
         for time, step, value in _points(curve.series, progress)
@@ -67,7 +67,7 @@ def print_curves(output: CommandOutput, curves: Sequence[Curve], progress: Progr
     )
 
     def document() -> Any:
-        points = {curve.name: points_of(curve, progress) for curve in curves}
+        points = {curve.name: point_records(curve, progress) for curve in curves}
         if output.format != NDJSON:
             return points
         return [{"series": name, **point} for name, curve_points in points.items() for point in curve_points]

@@ -45,7 +45,7 @@ from tui.commands.support.session import client_command
 from tui.guard.conditions import check_deadline, parse_deadline, parse_dollars, stop_causes
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules, resumable_statuses
-from tui.guard.watch import Guard, NotResumed, RememberedAlerts, Reporting, sending
+from tui.guard.watch import Guard, NotResumed, Reporting, UndeliveredAlerts, background_delivery
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.system.termination import TerminationSignals
@@ -82,7 +82,7 @@ def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None
     return convert
 
 
-_rules = combined(
+_rules_options = combined(
     "rules",
     GuardRules,
     click.option(
@@ -140,7 +140,7 @@ _rules = combined(
 @click.option("--project", metavar="PROJECT", help="Watch all active runs of this project (id or name).")
 @click.option("--project-id", metavar="ID", hidden=True, help="Same as --project.")
 @click.option("--all", "watch_all", is_flag=True, help="Watch all active runs that you can access.")
-@_rules
+@_rules_options
 @click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings.")
 @click.option(
     "--test", is_flag=True, help="Send a test notification, report whether it was delivered, and exit."
@@ -191,9 +191,9 @@ async def guard(
         not job_ids and not watch_all and name_or_id is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",
     )
-    reporting = Reporting(partial(_print, output), settings=notifications)
+    reporting = Reporting(partial(_print_alert, output), settings=notifications)
     if notify:
-        reporting.delivery = _delivery(client, output, notifications, memory)
+        reporting.delivery = _alert_delivery(client, output, notifications, memory)
     active_guard = Guard(
         client,
         rules,
@@ -211,12 +211,12 @@ async def guard(
             raise click.BadParameter(str(problem), param_hint="'--until'") from None
     find_jobs = partial(_first_jobs, client, active_guard, job_ids, name_or_id)
     try:
-        async with sending(reporting.delivery):
+        async with background_delivery(reporting.delivery):
             if once:
                 await active_guard.poll_once(await find_jobs())
             else:
                 jobs = await active_guard.find(find_jobs)
-                output.print_message(_summary(jobs, active_guard.rules_for(jobs)))
+                output.print_message(_watch_summary(jobs, active_guard.rules_for(jobs)))
                 await active_guard.run(jobs)
     except asyncio.CancelledError:
         if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
@@ -252,12 +252,12 @@ async def _resume(
     output: CommandOutput,
     job: TrainingJob,
     since: datetime,
-    other_resumes: Collection[str],
+    other_resuming_ids: Collection[str],
 ) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
     try:
-        return await resume_now(client, output, job, since, other_resumes)
+        return await resume_now(client, output, job, since, other_resuming_ids)
     except RequestError:
         raise
     except (CommandFailed, ApiClientError, OSError) as error:
@@ -266,7 +266,7 @@ async def _resume(
         raise NotResumed(str(error)) from error
 
 
-def _delivery(
+def _alert_delivery(
     client: TrainingClient, output: CommandOutput, settings: NotificationSettings, memory: GuardMemory
 ) -> AlertDelivery:
     remote = client.remote
@@ -280,7 +280,7 @@ def _delivery(
         os.environ,
         body_format=settings.webhook_format,
         secrets=secrets,
-        unsent=RememberedAlerts(memory, client.clock),
+        unsent=UndeliveredAlerts(memory, client.clock),
     )
 
 
@@ -366,14 +366,14 @@ def _outcome_code(active_guard: Guard) -> ExitCode:
     return worst([*codes, *(ExitCode.UNREACHABLE for poll in last_polls if poll.is_gone)])
 
 
-def _print(output: CommandOutput, alert: Alert) -> None:
+def _print_alert(output: CommandOutput, alert: Alert) -> None:
     job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
     title = output.paint(alert.title, TONES[alert.severity])
     text = f"{local_time(alert.at)}  {title}{job_id}: {alert.text}\n"
     output.print_result(alert.record(), text)
 
 
-def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
+def _watch_summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops each on stalled, a budget of $200.00 and 2026-11-28 06:00``."""
     stop_text = "nothing is stopped"
     if causes_text := stop_causes(rules):

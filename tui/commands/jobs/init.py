@@ -51,7 +51,7 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
 @click.option(
     "--target-directory",
     "--dir",
-    "named_directory",
+    "directory_option",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="Same as DIR.",
@@ -75,7 +75,7 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
 def init(
     settings: CommandSettings,
     directory: Path | None,
-    named_directory: Path | None,
+    directory_option: Path | None,
     template: str | None,
     names: tuple[str, ...],
     list_examples: bool,
@@ -89,10 +89,10 @@ def init(
     """
     output = settings.output
     refuse(
-        directory is not None and named_directory not in (None, directory),
+        directory is not None and directory_option not in (None, directory),
         "DIR and --target-directory name different folders; give one",
     )
-    directory = directory or named_directory
+    directory = directory or directory_option
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))
         output.print_result(document, table_text(COLUMNS, STARTER_PROJECTS, output))
@@ -107,7 +107,7 @@ def init(
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
     paths = [str(path) for path in _write_projects(projects_by_folder, force=force)]
     output.print_result(paths, "".join(f"{path}\n" for path in paths))
-    needs_emulator = settings.remote_name is None and not _has_account()
+    needs_emulator = settings.remote_name is None and not _may_have_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options
     for folder in projects_by_folder:
@@ -120,7 +120,7 @@ def init(
         )
 
 
-def _has_account() -> bool:
+def _may_have_account() -> bool:
     """Return False only if no remote is configured; push reports invalid settings itself."""
     try:
         resolve_remote(remote_name(None), environ=os.environ)

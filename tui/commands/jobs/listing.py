@@ -86,23 +86,25 @@ async def job(client: TrainingClient, output: CommandOutput, job_id: str, with_h
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    match = await job_named(client, job_id)
+    matching_job = await job_named(client, job_id)
     if with_health:
         refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
-        _, rows, columns = await _read_health_rows(client, output, [match])
+        _, rows, columns = await _read_health_rows(client, output, [matching_job])
         for row, document in zip(rows, _job_records(columns, rows), strict=True):
             print_job(client, output, row.job, document, row_facts(columns, row))
         return
-    recent_health = _recent_health(client, [match])
+    recent_health = _recent_health(client, [matching_job])
     facts: list[tuple[str, Cell]] = []
     if recent_health and not recorded_job_id():
         from tui.tables.fleet import HEALTH_COLUMN_IDS, listed_columns
 
         facts = row_facts(
-            select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), match
+            select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), matching_job
         )
-    print_job(client, output, match, None, facts)
-    _suggest_command(client, output, [match], _health_age_text(recent_health), "summary", match.id)
+    print_job(client, output, matching_job, None, facts)
+    _suggest_command(
+        client, output, [matching_job], _health_age_text(recent_health), "summary", matching_job.id
+    )
 
 
 @examples(
@@ -140,12 +142,12 @@ async def jobs(
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
     chosen_statuses = await _api_statuses(client, statuses, project_id)
-    unreadable: list[str] = []
+    unreadable_reasons: list[str] = []
     found_jobs = await client.jobs.search(
-        project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
+        project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable_reasons
     )
-    if unreadable:
-        output.print_message(left_out_note("job", unreadable))
+    if unreadable_reasons:
+        output.print_message(left_out_note("job", unreadable_reasons))
     selected_jobs = running_first(
         job for job in found_jobs if not chosen_statuses or job.current_status in chosen_statuses
     )
@@ -227,14 +229,14 @@ async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project
     Statuses that this version does not know are accepted if a job on the server has them.
     """
     typed_by_short_name = {short_status(full_status(status)): status for status in statuses}
-    by_short_name = {short_status(status): str(status) for status in JobStatus}
-    if not typed_by_short_name.keys() <= by_short_name.keys():
+    status_by_short_name = {short_status(status): str(status) for status in JobStatus}
+    if not typed_by_short_name.keys() <= status_by_short_name.keys():
         for job in await client.jobs.search(project_id=project_id):
-            by_short_name.setdefault(short_status(job.current_status), job.current_status)
+            status_by_short_name.setdefault(short_status(job.current_status), job.current_status)
     for name, status in typed_by_short_name.items():
-        if name not in by_short_name:
-            raise CommandFailed(unknown_value("status", status, by_short_name), ExitCode.USAGE)
-    return [by_short_name[name] for name in typed_by_short_name]
+        if name not in status_by_short_name:
+            raise CommandFailed(unknown_value("status", status, status_by_short_name), ExitCode.USAGE)
+    return [status_by_short_name[name] for name in typed_by_short_name]
 
 
 @examples("bt-tui projects", "bt-tui projects -o json | jq -r '.[].name'")
@@ -243,10 +245,10 @@ async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project
 @client_command
 async def projects(client: TrainingClient, output: CommandOutput) -> None:
     """List the projects that your key can access."""
-    unreadable: list[str] = []
-    all_projects = await client.projects.list(unreadable=unreadable)
-    if unreadable:
-        output.print_message(left_out_note("project", unreadable))
+    unreadable_reasons: list[str] = []
+    all_projects = await client.projects.list(unreadable=unreadable_reasons)
+    if unreadable_reasons:
+        output.print_message(left_out_note("project", unreadable_reasons))
     print_list(output, all_projects, LISTED_PROJECTS, PROJECT_COLUMNS, "no projects")
 
 

@@ -151,13 +151,13 @@ async def metrics(
         if progress.refused_metrics:
             refused_names = counted(progress.refused_metrics, "more name")
             output.print_message(f"{refused_names} without a curve: there are too many")
-        empty_remark = "no metrics found in the log"
-        print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_remark)
+        empty_message = "no metrics found in the log"
+        print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_message)
         return ExitCode.OK
     time_range = _time_range(job, since, end, output.format, now)
     if output.format == CHART:
         metrics = metrics or GPU_VALUES
-    printer = MetricsPrinter(output, job, Samples(NodeChooser(nodes), metrics), follows=follow)
+    printer = MetricsPrinter(output, job, MergedSamples(NodeChooser(nodes), metrics), follows=follow)
     if not follow:
         printer.add(await _fetch(client, job, time_range, step_s))
     else:
@@ -218,7 +218,7 @@ def _sort_key(key: SampleKey) -> tuple[object, ...]:
     return (not node, natural_key(node), natural_key(gpu), list(UNIT_OF_METRIC).index(metric))
 
 
-class Samples:
+class MergedSamples:
     """Merges responses, which may overlap and be out of order; the last value received for a time wins.
 
     ``nodes`` selects the nodes (the cache, which has no node, only if all are chosen), ``metrics`` the
@@ -233,7 +233,7 @@ class Samples:
     def add(self, response: JobMetrics) -> list[tuple[datetime, SampleKey, float | None]]:
         """Add a response. Return new or changed samples, sorted by time, node, GPU and metric."""
         new_samples: dict[tuple[datetime, SampleKey], float | None] = {}
-        for key, samples in _series_of(response):
+        for key, samples in _series_of_response(response):
             if key[2] not in self._metrics or not self.nodes(key[0] or None):
                 continue
             values = self._values.setdefault(key, {})
@@ -250,7 +250,7 @@ class Samples:
         return {key: sorted(self._values[key].items(), key=itemgetter(0)) for key in keys}
 
 
-def _series_of(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
+def _series_of_response(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     # The top-level series repeat those of the leader, so they are used only without a list of nodes.
     nodes = [(entry.node_id, series_of(entry.metrics)) for entry in response.per_node_metrics]
     nodes = nodes or [(LEADER, series_of(response))]
@@ -267,7 +267,9 @@ class MetricsPrinter:
     per sample.
     """
 
-    def __init__(self, output: CommandOutput, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
+    def __init__(
+        self, output: CommandOutput, job: TrainingJob, samples: MergedSamples, *, follows: bool
+    ) -> None:
         self._output, self._job, self._samples, self._follows = output, job, samples, follows
         self._fold = MetricsFold()
         self.is_empty = True
@@ -337,13 +339,19 @@ class MetricsPrinter:
             if not lines:
                 continue
             span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
-            top = 1.0 if unit == "fraction" else None
+            y_max = 1.0 if unit == "fraction" else None
             limit_mib = self._job.instance_type.gpu_memory_limit_mib
             if metric == "gpu_memory_usage_bytes" and limit_mib:
-                top = float(limit_mib * BYTES_PER_MIB)
+                y_max = float(limit_mib * BYTES_PER_MIB)
             label = clock_label(span_s)
             draw_chart(
-                self._output, metric, lines, y_label=FORMAT_OF_UNIT[unit], x_label=label, y_min=0.0, y_max=top
+                self._output,
+                metric,
+                lines,
+                y_label=FORMAT_OF_UNIT[unit],
+                x_label=label,
+                y_min=0.0,
+                y_max=y_max,
             )
 
 
@@ -394,9 +402,9 @@ def _series_for_chart(points_by_key: Mapping[SampleKey, Points]) -> list[Series]
     for (node, _gpu, _metric), points in points_by_key.items():
         nodes.setdefault(node, []).append(points)
     if len(nodes) > 1:
-        return [_series(node, _mean_of_series(of_gpus)) for node, of_gpus in nodes.items()]
+        return [_chart_series(node, _mean_of_series(of_gpus)) for node, of_gpus in nodes.items()]
     return [
-        _series(f"gpu {gpu}" if gpu else node or "cache", points)
+        _chart_series(f"gpu {gpu}" if gpu else node or "cache", points)
         for (node, gpu, _metric), points in points_by_key.items()
     ]
 
@@ -408,7 +416,7 @@ def _mean_of_series(series: Sequence[Points]) -> Points:
     return [(time, mean_known(values_by_time[time])) for time in sorted(values_by_time)]
 
 
-def _series(name: str, points: Points) -> Series:
+def _chart_series(name: str, points: Points) -> Series:
     buffer = SeriesBuffer(name, max_points=max(2, len(points)))
     buffer.extend((time.timestamp(), value) for time, value in points)
     return buffer.snapshot()

@@ -34,7 +34,7 @@ from tui.analysis.run.resumed import joined, predecessor
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
-from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
+from tui.commands.jobs.curves import chosen_curves, point_records, print_curves
 from tui.commands.support.options import (
     CommandSettings,
     JobChoice,
@@ -68,9 +68,9 @@ from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
 
 
-def _progress_document(reading: LoadedRun) -> dict[str, Any]:
+def _progress_document(loaded_run: LoadedRun) -> dict[str, Any]:
     """Return all values read from the log, by their documented JSON names."""
-    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
+    run, progress = loaded_run.run, loaded_run.run.progress or ProgressSnapshot()
     low_s, left_s, high_s = run.left_s or (None, None, None)
     checkpoint = last_checkpoint(run)
     return {
@@ -100,8 +100,8 @@ def _progress_document(reading: LoadedRun) -> dict[str, Any]:
         "last_checkpoint_at": iso_time(checkpoint.at.timestamp()) if checkpoint and checkpoint.at else None,
         "last_checkpoint_where": checkpoint.where if checkpoint else None,
         "error_lines": progress.errors.count,
-        "log_lines": reading.line_count,
-        "log_gaps": reading.gap_count,
+        "log_lines": loaded_run.line_count,
+        "log_gaps": loaded_run.gap_count,
         "stream": progress.stream,
         "metrics": {name: json_number(latest(series)) for name, series in progress.metrics.items()},
         "restarts": [iso_time(time) for time in progress.restarts],
@@ -113,9 +113,9 @@ def _progress_document(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
+def _progress_facts(loaded_run: LoadedRun) -> list[tuple[str, Cell]]:
     """Return the values read from the log as texts for the terminal; unknown values have an empty text."""
-    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
+    run, progress = loaded_run.run, loaded_run.run.progress or ProgressSnapshot()
     status = status_view(run.job.current_status)
     checkpoint = last_checkpoint(run)
     errors = counted(progress.errors.count, "line") if progress.errors.count else ""
@@ -143,18 +143,18 @@ def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
     return [(title, Cell(text, tone)) for title, text, tone in facts]
 
 
-def _value_or_empty(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
-    return "" if value is None else text(value) + unit
+def _value_or_empty(value: float | None, format_value: Callable[[float | None], str], unit: str = "") -> str:
+    return "" if value is None else format_value(value) + unit
 
 
 def _value_of_total(
     value: float | None,
     total: float | None,
-    text: Callable[[float | None], str],
+    format_value: Callable[[float | None], str],
     fraction: float | None = None,
 ) -> str:
     fraction_text = "" if fraction is None else f", {percent(fraction)}"
-    return _value_or_empty(value, text, f" of {text(total)}{fraction_text}" if total else "")
+    return _value_or_empty(value, format_value, f" of {format_value(total)}{fraction_text}" if total else "")
 
 
 def _eta_text(run: RunSnapshot) -> str:
@@ -250,7 +250,7 @@ def progress(
 
     async def show(client: TrainingClient, output: CommandOutput) -> None:
         job = await choice.find(client)
-        reading = await read_with_line(
+        loaded_run = await read_with_line(
             client,
             job,
             output,
@@ -258,8 +258,10 @@ def progress(
             with_health_metrics=True,
             stream=stream,
         )
-        reading = replace(reading, run=judged(reading.run, run_settings().rules))  # a stuck run has no ETA
-        progress = reading.run.progress or ProgressSnapshot()
+        loaded_run = replace(
+            loaded_run, run=judged(loaded_run.run, run_settings().rules)
+        )  # a stuck run has no ETA
+        progress = loaded_run.run.progress or ProgressSnapshot()
         streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:
             raise not_in_job(job.id, "stream", stream, streams)
@@ -273,10 +275,10 @@ def progress(
         elif with_series and output.format == CSV:
             print_curves(output, curves, progress)
         else:
-            document = _progress_document(reading)
+            document = _progress_document(loaded_run)
             if with_series:
-                document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
-            print_document(output, document, _progress_facts(reading))
+                document["series"] = {curve.name: point_records(curve, progress) for curve in curves}
+            print_document(output, document, _progress_facts(loaded_run))
             if with_series and output.format == TABLE:
                 output.write_text("\n")
                 print_curves(output, curves, progress)
@@ -360,7 +362,7 @@ def show_lines(
     """Print what the reader finds in log lines: for each line, or in total."""
     patterns = run_settings().patterns
     if each_line:
-        _print_each_line(output, lines, _read_lines(lines, Reader(patterns)))
+        _print_each_line(output, lines, _parse_lines(lines, Reader(patterns)))
         return
     fold = ProgressFold(patterns=patterns)
     fold.add(_with_progress_line(lines))
@@ -373,9 +375,9 @@ def show_lines(
     print_document(output, document, facts)
 
 
-def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
+def _parse_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return the values read in each line, by line number, including values that later lines confirmed."""
-    readings: dict[int, ParsedMetrics] = {}
+    metrics_by_line: dict[int, ParsedMetrics] = {}
     index_of_time: dict[int, int] = {}
     streams: defaultdict[str, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
@@ -384,15 +386,19 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
         index_of_time[at_ns] = index
         for earlier_ns, replica, reading in reader.read(line.message, line.replica or "", at_ns):
             earlier_index = index_of_time[earlier_ns]
-            readings[earlier_index] = (
-                merged(readings[earlier_index], reading) if earlier_index in readings else reading
+            metrics_by_line[earlier_index] = (
+                merged(metrics_by_line[earlier_index], reading)
+                if earlier_index in metrics_by_line
+                else reading
             )
             streams[replica].add(earlier_ns / NS_PER_S, reading)
     times = {index: at_ns / NS_PER_S for at_ns, index in index_of_time.items()}
     records: dict[int, Record] = {}
-    for index in sorted(readings):
+    for index in sorted(metrics_by_line):
         stream = streams[lines[index].replica or ""]
-        reading = counted_from_zero(readings[index]) if stream.counts_from_zero else readings[index]
+        reading = (
+            counted_from_zero(metrics_by_line[index]) if stream.counts_from_zero else metrics_by_line[index]
+        )
         if not stream.counts_other_work(times[index], reading):
             records[index] = _line_record(index, reading)
     return records
@@ -417,7 +423,7 @@ def _print_each_line(output: CommandOutput, lines: Sequence[LogLine], records: M
     rows = (tuple(record.get(name) for name in field_names) for record in records.values())
     columns: tuple[Column[int], ...] = (
         text_column("LINE", str, right=True),
-        Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
+        Column("READ", "READ", lambda line: [_parsed_values_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )
     output.print_result(
@@ -427,7 +433,7 @@ def _print_each_line(output: CommandOutput, lines: Sequence[LogLine], records: M
     )
 
 
-def _read_cell(record: Record | None) -> tuple[str, str]:
+def _parsed_values_cell(record: Record | None) -> tuple[str, str]:
     if record is None:
         return "–", "muted"
     values = {**record.get("metrics", {}), **record}
@@ -437,10 +443,10 @@ def _read_cell(record: Record | None) -> tuple[str, str]:
     return ", ".join(values_text), "strong"
 
 
-def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> Record:
+def _summary(progress: ProgressSnapshot, line_count: int, parsed_line_count: int) -> Record:
     return {
         "log_lines": line_count,
-        "lines_read": read_count,
+        "lines_read": parsed_line_count,
         **{name: _json_value(getattr(progress, name)) for name in _SUMMARY_FIELDS},
         "losses_read": len(progress.loss_series),
         "metrics": list(progress.metrics),

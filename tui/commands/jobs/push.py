@@ -228,7 +228,7 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 @click.command()
 @click.argument("config", metavar="[CONFIG]", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--config", "named_config", metavar="FILE", type=click.Path(path_type=Path), help="Same as the argument."
+    "--config", "config_option", metavar="FILE", type=click.Path(path_type=Path), help="Same as the argument."
 )
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
@@ -257,7 +257,7 @@ def push(
     settings: CommandSettings,
     /,
     config: Path | None,
-    named_config: Path | None,
+    config_option: Path | None,
     python: Path | None,
     cli_options: PushOptions,
     interactive_timeout: float | None,
@@ -273,12 +273,12 @@ def push(
     ndjson. With --dry-run, JSON is one document with what would be sent, the archive and the findings, and
     the exit code is 2 if there are errors.
     """
-    file = config or named_config
-    if file is None or (config and named_config):
+    file = config or config_option
+    if file is None or (config and config_option):
         raise click.UsageError("which config? Give CONFIG or --config FILE")
     if interactive_timeout is not None:
         overrides["interactive_timeout_minutes"] = int(interactive_timeout // 60)
-    draft = _draft(file, python, Overrides(**overrides), settings.output)
+    draft = _load_draft(file, python, Overrides(**overrides), settings.output)
     return submit_draft(settings, draft, cli_options, lambda _client, _output, result: result.as_dict())
 
 
@@ -286,7 +286,7 @@ def submit_draft(
     settings: CommandSettings,
     draft: JobDraft,
     cli_options: PushOptions,
-    document_of: Callable[[TrainingClient, CommandOutput, Submission], dict[str, Any]],
+    make_document: Callable[[TrainingClient, CommandOutput, Submission], dict[str, Any]],
 ) -> ExitCode | None:
     """Submit the job, and print it or follow its log; in a dry run, show what would be sent."""
     if cli_options.dry_run:
@@ -295,13 +295,13 @@ def submit_draft(
     async def submit_and_print(client: TrainingClient, output: CommandOutput) -> ExitCode:
         submission = await check_and_submit(client, output, draft, cli_options)
         return await print_or_tail(
-            client, output, submission.training_job, document_of(client, output, submission), cli_options
+            client, output, submission.training_job, make_document(client, output, submission), cli_options
         )
 
     return run_on_remote(settings, submit_and_print)
 
 
-def _draft(config: Path, python: Path | None, overrides: Overrides, output: CommandOutput) -> JobDraft:
+def _load_draft(config: Path, python: Path | None, overrides: Overrides, output: CommandOutput) -> JobDraft:
     """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
     A separate process keeps the output of the config and its children away from the data on stdout.
@@ -380,7 +380,7 @@ async def _submit(client: TrainingClient, output: CommandOutput, draft: JobDraft
         if progress.note and not line.is_terminal:
             output.print_message(f"{progress.phase}: {progress.note}")
 
-    with reporting_doubt(client, output), ProgressLine() as line:
+    with report_possible_creation(client, output), ProgressLine() as line:
         return await submit(
             client,
             draft.project,
@@ -392,7 +392,7 @@ async def _submit(client: TrainingClient, output: CommandOutput, draft: JobDraft
 
 
 @contextmanager
-def reporting_doubt(client: TrainingClient, output: CommandOutput) -> Iterator[None]:
+def report_possible_creation(client: TrainingClient, output: CommandOutput) -> Iterator[None]:
     """If a request fails, but the job may have been created, print to stderr how to find out."""
     try:
         yield
@@ -405,7 +405,7 @@ def reporting_doubt(client: TrainingClient, output: CommandOutput) -> Iterator[N
 @examples("bt-tui recreate abc1234 --tail", "bt-tui recreate --yes          the newest job")
 @click.command()
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
+@click.option("--job-id", "job_id_option", metavar="JOB_ID", help="Same as the argument.")
 @tail_option
 @yes_option
 @format_option(TABLE, JSON)
@@ -414,23 +414,23 @@ async def recreate(
     client: TrainingClient,
     output: CommandOutput,
     job_id: str | None,
-    named_id: str | None,
+    job_id_option: str | None,
     **options: Any,
 ) -> ExitCode:
     """Start a new job with the code and configuration of an earlier job.
 
     Without an id, the newest job that you can access is used, after confirmation.
     """
-    original_id, cli_options = one_job_id(job_id, named_id), PushOptions(**options)
+    original_id, cli_options = one_job_id(job_id, job_id_option), PushOptions(**options)
     client.check_may_change("recreating a job")
-    original = await (newest_job(client) if original_id is None else job_named(client, original_id))
-    if original is None:
+    original_job = await (newest_job(client) if original_id is None else job_named(client, original_id))
+    if original_job is None:
         raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
     if original_id is None:
-        question = f"recreate {original.id} ({original.name or 'no name'})?"
+        question = f"recreate {original_job.id} ({original_job.name or 'no name'})?"
         confirm(question, assume_yes=cli_options.assume_yes)
-    with reporting_doubt(client, output):
-        created = await client.jobs.recreate(original.project_id, original.id)
-    output.print_message(f"recreated job {original.id} as {created.id}")
-    document = {"training_job": created.model_dump(mode="json")}
-    return await print_or_tail(client, output, created, document, cli_options)
+    with report_possible_creation(client, output):
+        new_job = await client.jobs.recreate(original_job.project_id, original_job.id)
+    output.print_message(f"recreated job {original_job.id} as {new_job.id}")
+    document = {"training_job": new_job.model_dump(mode="json")}
+    return await print_or_tail(client, output, new_job, document, cli_options)

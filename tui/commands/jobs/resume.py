@@ -98,7 +98,7 @@ async def resume(
         await _refuse_second_resume(client, job)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(
+        draft = await resume_draft(
             client,
             output,
             job,
@@ -127,29 +127,33 @@ async def _refuse_second_resume(client: TrainingClient, job: TrainingJob) -> Non
 
 
 async def resume_now(
-    client: TrainingClient, output: CommandOutput, job: TrainingJob, since: datetime, others: Collection[str]
+    client: TrainingClient,
+    output: CommandOutput,
+    job: TrainingJob,
+    since: datetime,
+    other_resuming_ids: Collection[str],
 ) -> TrainingJob:
     """Resume a job from its newest checkpoint without asking, unless it was resumed after ``since``.
 
     Returns the job that resumes it, also if that job existed already.
 
-    ``others`` are ids of jobs that resumed other jobs: they may have the same name, but don't count.
+    ``other_resuming_ids`` are ids of jobs that resumed other jobs: they may have the same name, but don't count.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
     name = next_name(job)
     for other_job in await client.jobs.search(project_id=job.project_id):
         is_recent = other_job.created_at is not None and other_job.created_at >= since - timedelta(minutes=5)
-        if other_job.name == name and is_recent and other_job.id not in others:
+        if other_job.name == name and is_recent and other_job.id not in other_resuming_ids:
             return other_job
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(client, output, job, Path(folder))
+        draft = await resume_draft(client, output, job, Path(folder))
         options = PushOptions(assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
 
 
-async def draft_of(
+async def resume_draft(
     client: TrainingClient,
     output: CommandOutput,
     job: TrainingJob,
@@ -166,7 +170,7 @@ async def draft_of(
     """
     checkpoint = await _checkpoint_to_load(client, output, job, from_checkpoint)
     code = await _download_and_unpack(client, output, job, folder)
-    config = config_in(code, config_name)
+    config = find_config(code, config_name)
     try:
         loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
     except ConfigFileError as error:
@@ -270,7 +274,7 @@ async def _download_and_unpack(
     return report.unpacked_to
 
 
-def config_in(code: Path, file_name: str | None = None) -> Path:
+def find_config(code: Path, file_name: str | None = None) -> Path:
     """Return the config in a job's code: the file ``file_name``, else config.py, else the only possible file.
 
     Raises CommandFailed.
@@ -300,11 +304,11 @@ def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
     """Return True if something in the code or in the start commands reads the checkpoint's folder."""
     load_config = project.job.runtime.load_checkpoint_config
     folder = load_config.download_folder if load_config is not None else LOADED_CHECKPOINTS_FOLDER
-    needles = [LOAD_VARIABLE.encode(), folder.encode()]
+    searched_texts = [LOAD_VARIABLE.encode(), folder.encode()]
     commands = [command.encode() for command in project.job.runtime.start_commands]
     return any(
-        needle in text
-        for needle in needles
+        searched_text in text
+        for searched_text in searched_texts
         for text in (*commands, *map(Path.read_bytes, _possible_scripts(code)))
     )
 

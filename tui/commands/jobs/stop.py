@@ -143,11 +143,11 @@ async def _wait_for_checkpoint(
     )
     if unsaved_words := await read_unsaved_words(client, job):
         output.print_message(unsaved_words)
-    saved, job = await next_checkpoint(
+    stored_checkpoint, job = await next_checkpoint(
         client, job, on_error=lambda error, _delay_s: output.print_message(f"{error}; retrying")
     )
-    if saved is not None:
-        output.print_message(f"stored {saved.checkpoint_id}")
+    if stored_checkpoint is not None:
+        output.print_message(f"stored {stored_checkpoint.checkpoint_id}")
     return job
 
 
@@ -219,13 +219,13 @@ async def _carry_out(
         try:
             responses.append(await change())
         except RequestError as error:
-            code = code or remark_failure(output, error, description, past_verb)
+            code = code or print_failure(output, error, description, past_verb)
         else:
             output.print_message(f"{past_verb} {description}")
     return responses, code
 
 
-def remark_failure(output: CommandOutput, error: RequestError, description: str, past_verb: str) -> ExitCode:
+def print_failure(output: CommandOutput, error: RequestError, description: str, past_verb: str) -> ExitCode:
     """Print that something was not, or may not have been, ``past_verb`` ("stopped"); return the exit code."""
     message, code = explain(error)
     certainty = "may not have been" if error.may_have_happened else "was not"
@@ -330,7 +330,7 @@ async def wait(
             jobs[job_id] = job
             if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
                 done_jobs[job_id] = job
-                _print_ended(output, job, jobs.values(), is_first=len(done_jobs) == 1)
+                _print_done_job(output, job, jobs.values(), is_first=len(done_jobs) == 1)
                 return
             if job.current_status != status:
                 status = job.current_status
@@ -352,7 +352,7 @@ async def wait(
     return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
-def _print_ended(
+def _print_done_job(
     output: CommandOutput, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
 ) -> None:
     """Print a line of ndjson, or a row aligned with later rows; the header precedes the first row."""

@@ -110,10 +110,10 @@ async def why(client: TrainingClient, output: CommandOutput, job_id: str, kind: 
     are in UTC.
     """
     job = await job_named(client, job_id)
-    reading = await read_with_line(
+    loaded_run = await read_with_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
-    run = judged(reading.run, run_settings().rules)
+    run = judged(loaded_run.run, run_settings().rules)
     findings = [
         finding
         for finding in explained_findings(run)
@@ -130,10 +130,10 @@ async def why(client: TrainingClient, output: CommandOutput, job_id: str, kind: 
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
     output.print_result(document, text)
     if not explanations:
-        output.print_message(f"nothing to explain: {_why_nothing(run, kind)}")
+        output.print_message(f"nothing to explain: {_no_explanation_reason(run, kind)}")
 
 
-def _why_nothing(run: RunSnapshot, kind: str | None) -> str:
+def _no_explanation_reason(run: RunSnapshot, kind: str | None) -> str:
     if kind is not None:
         return f"no finding {kind}"
     is_waiting = run.job.current_status in WAITING_STATUSES
@@ -179,10 +179,10 @@ def _explanation_text(output: CommandOutput, explanation: Explanation) -> str:
 
 
 def _clue_text(clue: Clue) -> str:
-    times = f"{clue.count}× " if clue.count > 1 else ""
+    count_text = f"{clue.count}× " if clue.count > 1 else ""
     node = f"{sanitize(clue.node)} " if clue.node else ""
     text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
-    return f"    {clue.clock} {node}{times}{text}"
+    return f"    {clue.clock} {node}{count_text}{text}"
 
 
 class SummaryReader:
@@ -205,7 +205,7 @@ class SummaryReader:
 
     async def read(self) -> Document:
         """Return a summary of the run's current state. Raises RequestError."""
-        return await self._summary(await self._read_new())
+        return await self._summary(await self._read_current_run())
 
     async def follow(
         self, on_retry: Callable[[RequestError, float], object]
@@ -218,7 +218,7 @@ class SummaryReader:
 
         async def read_if_changed() -> Document | None:
             nonlocal state
-            run = await self._read_new()
+            run = await self._read_current_run()
             if state == (newest := state_of(run)):
                 return None
             summary = await self._summary(run)
@@ -240,7 +240,7 @@ class SummaryReader:
             # findings take minutes to appear, so polling more often is useless
             await clock.sleep(30.0)
 
-    async def _read_new(self) -> RunSnapshot:
+    async def _read_current_run(self) -> RunSnapshot:
         """Read new status, log, metrics, checkpoints and cost, and return the judged run."""
         watcher = self._watcher
         await watcher.read_status()

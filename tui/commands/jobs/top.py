@@ -75,18 +75,21 @@ def _print_table(
         remote_name, snapshot, rows, marked=0, compare_key="", filter_key="", query="", project=""
     )
     since = snapshot.at - timedelta(days=1)
-    recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
+    recent_rows = [
+        row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since
+    ]
     width = output.width_cells or 160
     column_choice = select_columns(
         job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age"
     )
-    columns = sized_columns(column_choice, recent, width)
+    columns = sized_columns(column_choice, recent_rows, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
     lines += [
-        " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout) for row in recent
+        " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout)
+        for row in recent_rows
     ]
-    for row_index, heading in reversed(group_headings(recent)):
+    for row_index, heading in reversed(group_headings(recent_rows)):
         lines.insert(row_index + 1, _cell(output, layout[0][0], width, heading))
     lines.insert(
         0,
@@ -94,7 +97,7 @@ def _print_table(
             output, layout[0][0], width, [span for fact in facts for span in (*fact, (" · ", "muted"))][:-1]
         ),
     )
-    if omitted_count := len(rows) - len(recent):
+    if omitted_count := len(rows) - len(recent_rows):
         lines.append(output.paint(f"{omitted_count} ended more than a day ago", "muted"))
     if height is not None and len(lines) >= height:
         lines = [*lines[: height - 2], output.paint(f"{len(lines) - height + 2} more lines", "muted")]
@@ -113,11 +116,11 @@ def _cell(output: CommandOutput, column: Column[JobRow], cells: int, spans: Sequ
 
 @asynccontextmanager
 async def watched_fleet(
-    client: TrainingClient, session: Session, only: Collection[str] | None = None
+    client: TrainingClient, session: Session, read_ids: Collection[str] | None = None
 ) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
     """Watch all jobs as Home does; yields a function that waits for the next snapshot.
 
-    Logs and metrics are read only for the job ids in ``only`` (default: for all jobs).
+    Logs and metrics are read only for the job ids in ``read_ids`` (default: for all jobs).
     """
     from tui.feeds.fleet import FleetFeed
 
@@ -131,7 +134,7 @@ async def watched_fleet(
         return snapshot
 
     async with session.client, asyncio.TaskGroup() as tasks:
-        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=only)
+        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=read_ids)
         task = tasks.create_task(feed.run())
         yield next_snapshot
         task.cancel()

@@ -180,7 +180,7 @@ def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: 
 def _request(
     *,
     job_id: str | None,
-    named_id: str | None,
+    job_id_option: str | None,
     project: str | None,
     project_id: str | None,
     outputs: tuple[str, ...],
@@ -200,7 +200,7 @@ def _request(
     target = target_of(outputs, save, force=force)
     refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
-        job_id=one_job_id(job_id, named_id),
+        job_id=one_job_id(job_id, job_id_option),
         project=selected_project(project, project_id),
         target=target,
         **options,
@@ -211,7 +211,7 @@ log_options = combined(
     "request",
     _request,
     click.argument("job_id", metavar="[JOB_ID]", required=False),
-    click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
+    click.option("--job-id", "job_id_option", metavar="JOB_ID", help="Same as the argument."),
     recording_option,
     click.option("--project-id", metavar="ID", help="Use the newest job of this project."),
     click.option("--project", metavar="PROJECT", help="Use the newest job of this project (id or name)."),

@@ -149,11 +149,11 @@ def ndjson_line(line: OutputLine) -> str:
     return ascii_json(document) + "\n"
 
 
-def raw_text(remark: Callable[[str], object], line: OutputLine) -> str:
+def raw_text(print_message: Callable[[str], object], line: OutputLine) -> str:
     """Return the message, exactly as the job printed it, with a line break; print a gap to stderr."""
     entry = line.entry
     if isinstance(entry, LogGap):
-        remark(gap_text(entry, stamp_text))
+        print_message(gap_text(entry, stamp_text))
         return ""
     return entry.message.removesuffix("\n") + "\n"
 

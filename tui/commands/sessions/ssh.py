@@ -345,8 +345,8 @@ async def _change_and_print(
     if output.format == JSON and with_messages:
         output.print_json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
-    empty_remark = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, codes, COLUMNS, (), empty_remark)
+    empty_message = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
+    print_list(output, codes, COLUMNS, (), empty_message)
 
 
 async def _update_sessions(

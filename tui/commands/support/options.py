@@ -462,7 +462,7 @@ def check_recording_options(typed: Mapping[str, Any]) -> None:
         "job_option",
         "job_id",
         "job_ids",
-        "named_id",
+        "job_id_option",
         "project",
         "project_id",
     )

@@ -257,7 +257,7 @@ class CommandOutput:
         self._is_verbatim = False
         self.format = TEXT
         self._convert_json: Callable[[Any], Any] | None = None
-        self._json_by_line = False
+        self._has_json_lines = False
 
     @property
     def width_cells(self) -> int | None:
@@ -279,9 +279,9 @@ class CommandOutput:
 
     def verbatim(self) -> CommandOutput:
         """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
-        changed = copy(self)
-        changed._is_verbatim = not self.is_terminal
-        return changed
+        modified_copy = copy(self)
+        modified_copy._is_verbatim = not self.is_terminal
+        return modified_copy
 
     def write_text(self, text: str) -> None:
         """Write to stdout, sanitized, and flush. The caller adds line breaks.
@@ -312,16 +312,16 @@ class CommandOutput:
 
     def with_json_conversion(self, convert: Callable[[Any], Any]) -> CommandOutput:
         """Return an output that converts each JSON document before writing it."""
-        changed = copy(self)
-        changed._convert_json = convert
-        return changed
+        modified_copy = copy(self)
+        modified_copy._convert_json = convert
+        return modified_copy
 
     def with_format(self, name: str) -> CommandOutput:
         """Return an output in this format; ``jsonl`` is JSON with one line for each record."""
-        changed = copy(self)
-        changed.format = JSON if name == JSONL else name
-        changed._json_by_line = name in (JSONL, NDJSON)
-        return changed
+        modified_copy = copy(self)
+        modified_copy.format = JSON if name == JSONL else name
+        modified_copy._has_json_lines = name in (JSONL, NDJSON)
+        return modified_copy
 
     def print_result(
         self,
@@ -341,7 +341,7 @@ class CommandOutput:
     def print_json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
         document = value if self._convert_json is None else self._convert_json(value)
-        if not self._json_by_line:
+        if not self._has_json_lines:
             self._write_json(document, indent=2)
             return
         for record in document if isinstance(document, list) else [document]:

@@ -103,14 +103,14 @@ def print_list(
     rows: Sequence[Row],
     columns: Sequence[Column[Row]],
     fields: Sequence[Column[Row]],
-    empty_remark: str = "",
+    empty_message: str = "",
 ) -> None:
     """Print rows as a table, or the values of ``fields`` as CSV or JSON; models as the API's JSON.
 
-    Without rows, print ``empty_remark`` to stderr, too.
+    Without rows, print ``empty_message`` to stderr, too.
     """
-    if not rows and empty_remark:
-        output.print_message(empty_remark)
+    if not rows and empty_message:
+        output.print_message(empty_message)
     are_api_models = all(isinstance(row, ApiModel) for row in rows)
     output.print_result(
         rows if are_api_models else lambda: records(export_table("", fields, rows)),
