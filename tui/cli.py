@@ -29,7 +29,7 @@ from tui.commands.support.output import (
     CommandOutput,
     ExitCode,
     OutputClosed,
-    cannot_write,
+    cannot_write_error,
     explain,
     request_details,
     wants_details,
@@ -151,7 +151,7 @@ class _ClosedOutput(StringIO):
     name = "<stdout>"
 
     def write(self, _text: str) -> int:
-        raise cannot_write("stdout", OSError(errno.EBADF, "it is closed"))
+        raise cannot_write_error("stdout", OSError(errno.EBADF, "it is closed"))
 
 
 def _open_closed_streams() -> None:

@@ -22,7 +22,7 @@ from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, 
 from tui.commands.deploy.command import Deployer, DeployOptions
 from tui.commands.support.output import CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.questions import FormMove, ask
-from tui.forms.deployment import ALL_QUESTIONS, SAVE, DeployForm
+from tui.forms.deployment import ALL_QUESTION_IDS, SAVE, DeployForm
 from tui.forms.draft import Facts
 from tui.forms.question import Question
 
@@ -55,7 +55,7 @@ def forms(draw: st.DrawFn) -> DeployForm:
         secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
-    return DeployForm(facts.with_checkpoints("job1", found, None), always_asked=ALL_QUESTIONS)
+    return DeployForm(facts.with_checkpoints("job1", found, None), always_asked=ALL_QUESTION_IDS)
 
 
 @pytest.fixture(autouse=True, scope="module")

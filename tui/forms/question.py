@@ -88,10 +88,10 @@ class Question:
         """The default without values that cannot be chosen; a list of options marks or highlights them."""
         if self.kind not in ("choice", "choices"):
             return self.default
-        possible = possible_values(self.options)
+        possible_answers = possible_values(self.options)
         if isinstance(self.default, tuple):
-            return tuple(str(value) for value in self.default if value in possible)
-        return self.default if self.default in possible else None
+            return tuple(str(value) for value in self.default if value in possible_answers)
+        return self.default if self.default in possible_answers else None
 
     @property
     def objection(self) -> str:

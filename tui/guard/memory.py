@@ -77,7 +77,7 @@ class RunMemory(State):
 
 
 @dataclass(frozen=True)
-class Unsent(State):
+class UnsentAlert(State):
     """An undelivered alert for a destination (``way``), with ID and time of the guard that last tried."""
 
     way: str = ""
@@ -90,7 +90,7 @@ class Unsent(State):
 class GuardState(State):
     runs: dict[str, RunMemory] = field(default_factory=dict)
     """State of runs by ``SERVER/JOB_ID``, since different emulators have jobs with the same ID."""
-    unsent: list[Unsent] = field(default_factory=list)
+    unsent: list[UnsentAlert] = field(default_factory=list)
 
 
 Result = TypeVar("Result")

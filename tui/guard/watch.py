@@ -23,7 +23,7 @@ from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Destination
 from tui.alerts.payloads import Record
 from tui.analysis.connection import ClockOffset
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
+from tui.guard.memory import GuardMemory, GuardState, RunMemory, UnsentAlert
 from tui.guard.rules import (
     OUTAGE_REPORT_DELAY_S,
     Deadline,
@@ -331,7 +331,7 @@ class Guard:
         """Save a decision and its undelivered alerts together, then show and queue the alerts."""
         key = f"{self._server}/{job_id}"
 
-        def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[Unsent]]]:
+        def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[UnsentAlert]]]:
             before = state.runs.get(key, RunMemory())
             decision = change(before)
             unsent = self._alerts_to_send(before, decision.alerts)
@@ -349,7 +349,7 @@ class Guard:
         self._queue(unsent)
         return decision
 
-    def _alerts_to_send(self, before: RunMemory, alerts: Iterable[Alert]) -> list[Unsent]:
+    def _alerts_to_send(self, before: RunMemory, alerts: Iterable[Alert]) -> list[UnsentAlert]:
         delivery = self._reporting.delivery
         if delivery is None:
             return []
@@ -361,7 +361,7 @@ class Guard:
             and not self._is_shared_outage(alert)
         ]
         return [
-            Unsent(way=destination, record=delivery.record(alert))
+            UnsentAlert(way=destination, record=delivery.record(alert))
             for alert in sent_alerts
             for destination in delivery.destinations
         ]
@@ -410,7 +410,7 @@ class Guard:
 
     # Sending
 
-    def _queue(self, unsent: Iterable[Unsent]) -> None:
+    def _queue(self, unsent: Iterable[UnsentAlert]) -> None:
         delivery = self._reporting.delivery
         if delivery is not None:
             for alert in unsent:
@@ -487,7 +487,7 @@ class UndeliveredAlerts:
         since_s = now_s - entry.tried_s
         if entry.guard not in ("", self._guard_id) and 0 <= since_s < CLAIM_S:
             return state, CLAIM_S - since_s
-        claim = Unsent(way=destination, record=dict(record), guard=self._guard_id, tried_s=now_s)
+        claim = UnsentAlert(way=destination, record=dict(record), guard=self._guard_id, tried_s=now_s)
         unsent = [*state.unsent[:index], claim, *state.unsent[index + 1 :]]
         return replace(state, unsent=unsent), 0.0
 
@@ -505,7 +505,7 @@ def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
     return replace(state, unsent=unsent), None
 
 
-def _index_of_alert(unsent: Sequence[Unsent], destination: Destination, record: Record) -> int | None:
+def _index_of_alert(unsent: Sequence[UnsentAlert], destination: Destination, record: Record) -> int | None:
     """Return the index of an alert in ``unsent``; None if it has been delivered or dropped."""
     entries = enumerate(unsent)
     return next(

@@ -39,7 +39,7 @@ STARTER_PROJECTS = (
 )
 
 
-class FilesInTheWay(Exception):
+class FilesAlreadyExist(Exception):
     """Some files already exist, so nothing has been written."""
 
     def __init__(self, paths: list[Path]) -> None:
@@ -49,7 +49,7 @@ class FilesInTheWay(Exception):
 def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: bool = False) -> list[Path]:
     """Write each template into its folder, creating missing folders; return the files in order.
 
-    Existing files are not overwritten without ``force``: FilesInTheWay is raised. Raises OSError with the
+    Existing files are not overwritten without ``force``: FilesAlreadyExist is raised. Raises OSError with the
     name of the file that cannot be written.
     """
     contents = {
@@ -60,7 +60,7 @@ def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: 
     }
     in_the_way = [path for path in contents if path.exists() or path.is_symlink()]
     if in_the_way and not force:
-        raise FilesInTheWay(in_the_way)
+        raise FilesAlreadyExist(in_the_way)
     for path, source in contents.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -45,11 +45,11 @@ def entry_text(entry: LogEntry, timezone: tzinfo | None = None) -> str:
     if isinstance(entry, LogGap):
         begin, end = stamp_text(entry.start_ns, timezone), stamp_text(entry.end_ns, timezone)
         return f"-- gap {begin} to {end}: {sanitize(entry.reason)} --"
-    first, *others = entry.message.rstrip("\r\n").split("\n")
+    first_line, *other_lines = entry.message.rstrip("\r\n").split("\n")
     level = f"{sanitize(entry.level)}  " if entry.level else ""
     stamp, node = stamp_text(entry.timestamp_ns, timezone), sanitize(entry.replica or NO_NODE)
-    indented = (f"    {sanitize_whole(line)}" for line in others)
-    return "\n".join((f"{stamp}  {node}  {level}{sanitize_whole(first)}", *indented))
+    indented = (f"    {sanitize_whole(line)}" for line in other_lines)
+    return "\n".join((f"{stamp}  {node}  {level}{sanitize_whole(first_line)}", *indented))
 
 
 def message_text(entry: LogEntry) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from support.log_server import FastClock
-from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
+from tui.guard.memory import GuardMemory, GuardState, RunMemory, UnsentAlert
 from tui.guard.watch import CLAIM_S, UndeliveredAlerts
 from tui.settings.remembered import read_state
 
@@ -23,7 +23,7 @@ def see(memory: GuardMemory, run: str, status: str = "RUNNING") -> None:
 def queue(memory: GuardMemory) -> None:
     memory.change(
         lambda state: (
-            replace(state, unsent=[*state.unsent, Unsent(way="webhook", record=ALERT)]),
+            replace(state, unsent=[*state.unsent, UnsentAlert(way="webhook", record=ALERT)]),
             None,
         )
     )

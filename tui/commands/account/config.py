@@ -17,15 +17,15 @@ from click.shell_completion import get_completion_class
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.options import CommandSettings, examples, format_option
-from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write
+from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write_error
 from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import need_terminal
 from tui.settings import config_path
 from tui.settings.loading import check_file, load
 from tui.settings.model import Loaded, PatternSettings
 from tui.settings.problems import Problem
-from tui.settings.reference import entries, one_line, template, toml_value
-from tui.system.external_programs import KEY_VARIABLES
+from tui.settings.reference import entries, one_line, settings_file_template, toml_value
+from tui.system.external_programs import API_KEY_VARIABLES
 from tui.tables.column import Column, text_column
 
 
@@ -105,10 +105,10 @@ def edit(settings: CommandSettings) -> ExitCode:
     if not settings_file.exists():
         try:
             settings_file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-            write_private(settings_file, template().encode())
+            write_private(settings_file, settings_file_template().encode())
         except OSError as error:
-            raise cannot_write(settings_file, error) from None
-    click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # editors get no API keys
+            raise cannot_write_error(settings_file, error) from None
+    click.edit(filename=str(settings_file), env=dict.fromkeys(API_KEY_VARIABLES, ""))  # without API keys
     if settings_file.exists():
         settings_file.chmod(PRIVATE_FILE_MODE)  # the file may contain the secret URL of a webhook
     return _print_problems(settings_file, settings)

@@ -32,7 +32,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse_if
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
 from tui.commands.support.tables import table_text, table_text_if_any
@@ -135,7 +135,7 @@ def _credential_text(remote: Remote) -> str:
 
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
     """Refuse ``--api-key VALUE`` and ``VALUE``, which users may try; never print the value."""
-    refuse(
+    refuse_if(
         keys,
         "a key on the command line stays in the shell history and the process list; use the prompt, or pipe "
         "it in with --api-key-stdin. If it was a real key, revoke it",
@@ -301,7 +301,9 @@ async def set_secret(
 
     One line break at the end of the value is removed.
     """
-    refuse(stray, "a value on the command line stays in the shell history and the process list; pipe it in")
+    refuse_if(
+        stray, "a value on the command line stays in the shell history and the process list; pipe it in"
+    )
     value = await _secret_value(name)
     secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
     output.print_message(

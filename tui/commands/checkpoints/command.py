@@ -31,7 +31,7 @@ from tui.commands.support.options import (
     order_option,
     recording_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, not_in_job
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, not_in_job_error
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_text, table_text, table_text_if_any
@@ -309,7 +309,7 @@ async def checkpoint_files(
     if not files:
         names = [item.checkpoint_id for item in await client.checkpoints.list(job.project_id, job.id)]
         if checkpoint not in names:
-            raise not_in_job(job.id, "checkpoint", checkpoint, names)
+            raise not_in_job_error(job.id, "checkpoint", checkpoint, names)
     return files
 
 

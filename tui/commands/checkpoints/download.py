@@ -31,8 +31,8 @@ from tui.commands.support.output import (
     CommandFailed,
     CommandOutput,
     ExitCode,
-    cannot_write,
-    not_in_job,
+    cannot_write_error,
+    not_in_job_error,
 )
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
@@ -65,7 +65,7 @@ async def urls(client: TrainingClient, output: CommandOutput, choice: JobChoice)
     try:
         write_private(path, json.dumps(document, indent=2).encode("ascii"))
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise cannot_write_error(path, error) from error
     output.print_message(f"wrote {counted(len(files), 'URL')} to:")
     output.write_text(f"{path}\n")
 
@@ -95,7 +95,7 @@ async def snippet(
     facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
     matches = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
     if checkpoint is not None and not matches:
-        raise not_in_job(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
+        raise not_in_job_error(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
     if not matches:
         raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
     if matches[0].sync == "uploading":
@@ -166,7 +166,7 @@ async def download_checkpoints(
     if plan.absent:
         available = await client.checkpoints.list(job.project_id, job.id)
         ids = [checkpoint.checkpoint_id for checkpoint in available]
-        raise not_in_job(job.id, "checkpoint", plan.absent[0], ids)
+        raise not_in_job_error(job.id, "checkpoint", plan.absent[0], ids)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
     for refusal in plan.refused:

@@ -36,16 +36,16 @@ from tui.commands.support.output import (
     CommandFailed,
     CommandOutput,
     ExitCode,
-    cannot_write,
+    cannot_write_error,
     explain,
-    not_in_job,
+    not_in_job_error,
 )
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, render_facts
 from tui.commands.support.terminal import can_ask, wrapped
 from tui.forms.deployment import (
-    ALL_QUESTIONS,
+    ALL_QUESTION_IDS,
     CHANGE,
     DEPLOY,
     DRY_RUN,
@@ -185,7 +185,7 @@ def deploy_checkpoints(
     problem = conflict(given_answers, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    form = replace(filled_form(given_answers, config, datetime.now(UTC)), always_asked=ALL_QUESTIONS)
+    form = replace(filled_form(given_answers, config, datetime.now(UTC)), always_asked=ALL_QUESTION_IDS)
     if config is not None and not can_ask():
         # a config that names no secret needs no secret
         form = replace(form, given_fields=form.given_fields | {"hf_secret"})
@@ -196,7 +196,7 @@ def deploy_checkpoints(
 
 def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
     """Raise CommandFailed naming all missing options, because there is no terminal to ask on."""
-    has_read_checkpoints = form.facts.checkpoints_of is not None
+    has_read_checkpoints = form.facts.checkpoints_job_id is not None
     lines = [
         f"{question.flag}: {question.refusal}"
         for question in form.missing
@@ -244,11 +244,14 @@ async def _deploy(
 
 def _check_checkpoints(form: DeployForm) -> None:
     """Raise CommandFailed if an option names a checkpoint that the job does not have."""
-    job_id, names = form.facts.checkpoints_of, [checkpoint.checkpoint_id for checkpoint in form.checkpoints]
+    job_id, names = (
+        form.facts.checkpoints_job_id,
+        [checkpoint.checkpoint_id for checkpoint in form.checkpoints],
+    )
     names_in_config = [checkpoint.checkpoint_name for checkpoint in form.config_checkpoints.checkpoints]
     missing = [name for name in form.answers.checkpoint_names if name not in (*names, *names_in_config)]
     if job_id and missing:
-        raise not_in_job(job_id, "checkpoint", missing[0], names)
+        raise not_in_job_error(job_id, "checkpoint", missing[0], names)
 
 
 class Deployer:
@@ -431,7 +434,7 @@ class Deployer:
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
         if sent_deployment.write_error is not None:
-            failure = cannot_write("the truss config", sent_deployment.write_error)
+            failure = cannot_write_error("the truss config", sent_deployment.write_error)
             if dry_run:
                 raise failure from sent_deployment.write_error
             self._print_note(str(failure))

@@ -44,8 +44,8 @@ from tui.commands.support.output import (
     CommandFailed,
     CommandOutput,
     ExitCode,
-    known_names,
-    refuse,
+    known_names_text,
+    refuse_if,
 )
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_text, print_list
@@ -128,7 +128,7 @@ async def _models(client: TrainingClient, name_or_id: str | None) -> list[Model]
         return models
     matching = [model for model in models if name_or_id in (model.id, model.name)]
     if not matching:
-        names = known_names(model.name or model.id for model in models)
+        names = known_names_text(model.name or model.id for model in models)
         raise CommandFailed(f"no model {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     return matching
 
@@ -272,7 +272,9 @@ async def logs(
     With --follow the command waits until the deployment serves (exit code 0) or has failed (5), and reports
     each phase on stderr. The fields of ndjson and json are the same as in "bt-tui logs".
     """
-    refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
+    refuse_if(
+        follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end"
+    )
     deployment = await _find_deployment(client, deployment_id, model)
     start = resolve_since(since, datetime.now(UTC))
     start_ns = start.timestamp() * NS_PER_S if start is not None else 0

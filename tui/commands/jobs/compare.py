@@ -35,9 +35,9 @@ from tui.commands.support.output import (
     CommandOutput,
     ExitCode,
     explain,
-    refuse,
+    refuse_if,
 )
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
@@ -91,14 +91,14 @@ async def compare(
 
     A job that no longer exists or cannot be read is left out and named on stderr; the exit code is 7 or 8.
     """
-    refuse(
+    refuse_if(
         with_curves and output.format in (TABLE, CHART),
         "--curves needs -o json or csv; -o chart draws the curves",
     )
-    refuse(smoothing and output.format != CHART, "--smoothing needs -o chart")
+    refuse_if(smoothing and output.format != CHART, "--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
+    refuse_if(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
     runs, code = await _read_runs(client, output, ids)
     if not runs:
         return code
@@ -123,7 +123,7 @@ async def _read_runs(
     for job_id in ids:
         try:
             job = await job_named(client, job_id)
-            loaded_run = await read_with_line(client, job, output, prices=prices)
+            loaded_run = await read_with_progress_line(client, job, output, prices=prices)
         except Unauthorized:
             raise
         except (ErrorAnswer, InvalidAnswer) as error:

@@ -30,7 +30,7 @@ from tui.commands.support.options import (
     resolve_since,
     since_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, refuse
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, refuse_if
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
@@ -81,7 +81,7 @@ async def cost(
     running time. The bill is updated hourly, so the cost since the last update is estimated, too. Nothing is
     counted twice; a cost that cannot be estimated is left out.
     """
-    refuse(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
+    refuse_if(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
     now = datetime.now(UTC)
     jobs = (
         [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]

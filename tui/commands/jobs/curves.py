@@ -10,7 +10,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.output import NDJSON, CommandFailed, CommandOutput, ExitCode, known_names
+from tui.commands.support.output import NDJSON, CommandFailed, CommandOutput, ExitCode, known_names_text
 from tui.commands.support.tables import table_text
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
@@ -44,7 +44,7 @@ def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str)
     for name in names:
         matching = [name] if name in curves else [curve for curve in curves if name in curve]
         if len(matching) != 1:
-            choices = known_names(matching or curves)
+            choices = known_names_text(matching or curves)
             message = f"{source} has no metric {sanitize(name)!r} (it has: {choices})"
             raise CommandFailed(message, ExitCode.NOT_FOUND)
         chosen_names += matching

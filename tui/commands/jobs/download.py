@@ -18,7 +18,7 @@ from api_client.transfers import (
     NoArchive,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse_if
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
 from tui.text.units import bytes_iec, counted, duration
@@ -56,7 +56,7 @@ async def download(
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
-    refuse(out_dir and out_file, "give either --out-dir or --out-file")
+    refuse_if(out_dir and out_file, "give either --out-dir or --out-file")
     target = out_dir or out_file
     job = await job_named(client, job_id)
     folder, name = (target.parent, target.name) if target else (target_directory, None)

@@ -36,9 +36,9 @@ from tui.commands.support.output import (
     CommandOutput,
     ExitCode,
     outcome_exit_code,
-    refuse,
+    refuse_if,
     unknown_value,
-    worst,
+    worst_code,
 )
 from tui.commands.support.remotes import configuration_if_any, run_settings
 from tui.commands.support.session import client_command
@@ -186,8 +186,8 @@ async def guard(
     _check_rules(client, rules, notifications if notify else None)
     memory = GuardMemory(state_path("guard.json"), output.print_message)
     name_or_id = selected_project(project, project_id)
-    refuse(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
-    refuse(
+    refuse_if(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
+    refuse_if(
         not job_ids and not watch_all and name_or_id is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",
     )
@@ -233,7 +233,7 @@ def _check_rules(
     client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None
 ) -> None:
     """Refuse rules that can't work. Raises click.UsageError, CommandFailed and ReadOnlyError."""
-    refuse(
+    refuse_if(
         rules.after_checkpoint and not rules.may_stop,
         "--after-checkpoint stops nothing without --stop-on, --budget or --until",
     )
@@ -351,7 +351,9 @@ async def _more_jobs(client: TrainingClient, project: str | None) -> list[Traini
 def _verdict_code(active_guard: Guard) -> ExitCode:
     last_polls = [poll for poll in active_guard.last_polls.values() if not poll.run.job.is_finished]
     severities = {finding.severity for poll in last_polls for finding in poll.run.findings}
-    code = worst(EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys())
+    code = worst_code(
+        EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys()
+    )
     return code or (ExitCode.OK if all(poll.is_judged for poll in last_polls) else ExitCode.UNREACHABLE)
 
 
@@ -363,7 +365,7 @@ def _outcome_code(active_guard: Guard) -> ExitCode:
     codes = [
         outcome_exit_code(poll.run.job.current_status) for poll in last_polls if poll.run.job.is_finished
     ]
-    return worst([*codes, *(ExitCode.UNREACHABLE for poll in last_polls if poll.is_gone)])
+    return worst_code([*codes, *(ExitCode.UNREACHABLE for poll in last_polls if poll.is_gone)])
 
 
 def _print_alert(output: CommandOutput, alert: Alert) -> None:

@@ -28,18 +28,18 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import (
     EXIT_CODE_OF_SEVERITY,
+    EXIT_CODES_WORST_FIRST,
     JSON,
     TABLE,
-    WORST_FIRST,
     CommandOutput,
     ExitCode,
     explain,
     outcome_exit_code,
-    worst,
+    worst_code,
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text
 from tui.readers.session import listed_prices
@@ -105,21 +105,21 @@ async def health(
     loaded_runs: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-        loaded_run = await read_with_line(
+        loaded_run = await read_with_progress_line(
             client, job, output, with_health_metrics=True, prices=prices, prefix=prefix
         )
         loaded_runs.append(replace(loaded_run, run=judged(loaded_run.run, settings.rules)))
     if not job_ids:
         loaded_runs.sort(
             key=lambda loaded_run: (
-                WORST_FIRST.index(_exit_code(loaded_run)),
+                EXIT_CODES_WORST_FIRST.index(_exit_code(loaded_run)),
                 COUNTED_VERDICTS.index(_counted_verdict(loaded_run)),
             )
         )
     text = "".join(_job_text(output, loaded_run) for loaded_run in loaded_runs)
     output.print_result([_health_record(loaded_run) for loaded_run in loaded_runs], text)
     output.print_message(_counts_text(list(map(_counted_verdict, loaded_runs))))
-    return worst(map(_exit_code, loaded_runs))
+    return worst_code(map(_exit_code, loaded_runs))
 
 
 def _counted_verdict(loaded_run: LoadedRun) -> str:
@@ -143,7 +143,7 @@ def _exit_code(loaded_run: LoadedRun) -> ExitCode:
     if loaded_run.run.job.is_finished:
         return outcome_exit_code(loaded_run.run.job.current_status)
     unread = (explain(error)[1] for error in loaded_run.read_errors.values())
-    return EXIT_CODE_OF_SEVERITY.get(_verdict(loaded_run)) or worst(unread)
+    return EXIT_CODE_OF_SEVERITY.get(_verdict(loaded_run)) or worst_code(unread)
 
 
 def _verdict(loaded_run: LoadedRun) -> str:

@@ -12,10 +12,10 @@ import click
 from api_client import ConfigurationError, RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write_error, refuse_if
 from tui.commands.support.remotes import LOCAL_REMOTE, remote_name
 from tui.commands.support.tables import table_text
-from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
+from tui.system.starters import STARTER_PROJECTS, FilesAlreadyExist, StarterProject, write_starters
 from tui.tables.column import Column, text_column
 
 
@@ -29,10 +29,10 @@ def _starter_project(name: str) -> StarterProject:
 def _write_projects(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
     try:
         return write_starters(projects_by_folder, force=force)
-    except FilesInTheWay as problem:
+    except FilesAlreadyExist as problem:
         raise CommandFailed(f"{problem} (use --force, or another folder)", ExitCode.USAGE) from problem
     except OSError as error:
-        raise cannot_write(error.filename, error) from error
+        raise cannot_write_error(error.filename, error) from error
 
 
 DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
@@ -88,7 +88,7 @@ def init(
     printed.
     """
     output = settings.output
-    refuse(
+    refuse_if(
         directory is not None and directory_option not in (None, directory),
         "DIR and --target-directory name different folders; give one",
     )
@@ -97,10 +97,10 @@ def init(
         document = list(map(asdict, STARTER_PROJECTS))
         output.print_result(document, table_text(COLUMNS, STARTER_PROJECTS, output))
         return
-    refuse(template is not None and names, "give either --template or --examples")
+    refuse_if(template is not None and names, "give either --template or --examples")
     if names:
         projects = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
-        refuse(not projects, "--examples names no template; see --list-examples")
+        refuse_if(not projects, "--examples names no template; see --list-examples")
         projects_by_folder = {(directory or Path()) / project.name: project for project in projects}
     else:
         project = _starter_project(template or DEFAULT_TEMPLATE)

@@ -39,7 +39,7 @@ from tui.commands.support.output import (
     CommandFailed,
     CommandOutput,
     ExitCode,
-    refuse,
+    refuse_if,
     unknown_value,
 )
 from tui.commands.support.session import client_command
@@ -88,7 +88,7 @@ async def job(client: TrainingClient, output: CommandOutput, job_id: str, with_h
     """
     matching_job = await job_named(client, job_id)
     if with_health:
-        refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
+        refuse_if(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
         _, rows, columns = await _read_health_rows(client, output, [matching_job])
         for row, document in zip(rows, _job_records(columns, rows), strict=True):
             print_job(client, output, row.job, document, row_facts(columns, row))

@@ -41,9 +41,9 @@ from tui.commands.support.output import (
     ExitCode,
     ascii_json,
     outcome_exit_code,
-    refuse,
+    refuse_if,
 )
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
@@ -132,21 +132,21 @@ async def metrics(
 
     With --follow the exit code shows how the job ended.
     """
-    refuse(
+    refuse_if(
         lists_curves and (follow or output.format == CHART or metrics or nodes or end or step_s),
         "--list lists the curves of the log and takes only --since and -o",
     )
-    refuse(
+    refuse_if(
         metrics and output.format == TABLE,
         "the table shows all metrics; --metric needs -o csv, json or chart",
     )
-    refuse(follow and end is not None, "--follow reads to the end of the job; omit --end")
-    refuse(follow and output.format == CHART, "-o chart can't follow; use the dashboard")
+    refuse_if(follow and end is not None, "--follow reads to the end of the job; omit --end")
+    refuse_if(follow and output.format == CHART, "-o chart can't follow; use the dashboard")
 
     job = await choice.find(client)
     now = client.clock.now()
     if lists_curves:
-        loaded_run = await read_with_line(client, job, output, since=resolve_since(since, now))
+        loaded_run = await read_with_progress_line(client, job, output, since=resolve_since(since, now))
         progress = loaded_run.run.progress or ProgressSnapshot()
         if progress.refused_metrics:
             refused_names = counted(progress.refused_metrics, "more name")

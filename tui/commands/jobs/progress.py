@@ -53,13 +53,13 @@ from tui.commands.support.output import (
     CommandFailed,
     CommandOutput,
     ExitCode,
-    known_names,
-    not_in_job,
-    refuse,
+    known_names_text,
+    not_in_job_error,
+    refuse_if,
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, facts_text, table_text
 from tui.readers.watcher import LoadedRun
@@ -134,7 +134,7 @@ def _progress_facts(loaded_run: LoadedRun) -> list[tuple[str, Cell]]:
         ("grad norm", _value_or_empty(progress.grad_norm, number), None),
         ("tokens", _value_or_empty(progress.tokens_per_s, number, " tok/s"), None),
         ("samples", _value_or_empty(progress.samples_per_s, number, " samples/s"), None),
-        ("metrics", known_names(progress.metrics) if progress.metrics else "", None),
+        ("metrics", known_names_text(progress.metrics) if progress.metrics else "", None),
         ("last checkpoint", _checkpoint_text(checkpoint, run.at) if checkpoint is not None else "", None),
         ("restarts", count(len(progress.restarts)) if progress.restarts else "", "caution"),
         ("error lines", f"{errors}: {newest.text}" if newest else errors, "bad"),
@@ -235,9 +235,9 @@ def progress(
     lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
     With --metric nothing else is printed: NDJSON has one object per reading, JSON an object of lists.
     """
-    refuse(path is not None and choice != JobChoice(None, None), "give a job or --file, not both")
-    refuse(each_line and path is None, "--each-line needs --file PATH")
-    refuse(each_line and metrics, "--each-line shows all metrics; omit --metric")
+    refuse_if(path is not None and choice != JobChoice(None, None), "give a job or --file, not both")
+    refuse_if(each_line and path is None, "--each-line needs --file PATH")
+    refuse_if(each_line and metrics, "--each-line shows all metrics; omit --metric")
     if path is not None:
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
@@ -250,7 +250,7 @@ def progress(
 
     async def show(client: TrainingClient, output: CommandOutput) -> None:
         job = await choice.find(client)
-        loaded_run = await read_with_line(
+        loaded_run = await read_with_progress_line(
             client,
             job,
             output,
@@ -264,7 +264,7 @@ def progress(
         progress = loaded_run.run.progress or ProgressSnapshot()
         streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:
-            raise not_in_job(job.id, "stream", stream, streams)
+            raise not_in_job_error(job.id, "stream", stream, streams)
         if progress.step is None and progress.loss is None:
             output.print_message("no training progress found in the log")
         if with_earlier:
@@ -292,7 +292,7 @@ async def _with_earlier_runs(
     """Return the progress with its curves extended by those of the earlier runs that this run resumed."""
     jobs = await client.jobs.list(job.project_id)
     while (earlier_job := predecessor(job, jobs)) is not None:
-        reading = await read_with_line(client, earlier_job, output)
+        reading = await read_with_progress_line(client, earlier_job, output)
         progress = joined(reading.run.progress or ProgressSnapshot(), progress)
         job = earlier_job
     return progress

@@ -31,7 +31,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, not_in_job
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, not_in_job_error
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -137,7 +137,8 @@ async def resume_now(
 
     Returns the job that resumes it, also if that job existed already.
 
-    ``other_resuming_ids`` are ids of jobs that resumed other jobs: they may have the same name, but don't count.
+    ``other_resuming_ids`` are ids of jobs that resumed other jobs: these may have the same name, but don't
+    count.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
@@ -211,7 +212,7 @@ async def _checkpoint_to_load(
     if from_checkpoint in (LATEST, BEST):
         return await _selected_checkpoint(client, output, job, stored_checkpoints, from_checkpoint)
     if from_checkpoint not in names:
-        raise not_in_job(job.id, "checkpoint", from_checkpoint, names)
+        raise not_in_job_error(job.id, "checkpoint", from_checkpoint, names)
     return from_checkpoint
 
 

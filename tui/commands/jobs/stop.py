@@ -41,8 +41,8 @@ from tui.commands.support.output import (
     ascii_json,
     explain,
     outcome_exit_code,
-    refuse,
-    worst,
+    refuse_if,
+    worst_code,
 )
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, table_text
@@ -90,8 +90,8 @@ async def stop(
     after confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
     name_or_id = selected_project(project, project_id)
-    refuse(ids and stop_all, "--all takes no job ids")
-    refuse(ids and name_or_id is not None, "job ids need no project; omit it")
+    refuse_if(ids and stop_all, "--all takes no job ids")
+    refuse_if(ids and name_or_id is not None, "job ids need no project; omit it")
     client.check_may_change("stopping jobs")
     if ids:
         jobs = [await job_named(client, job_id, substring=False) for job_id in ids]
@@ -134,7 +134,7 @@ async def _wait_for_checkpoint(
     client: TrainingClient, output: CommandOutput, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
     """Wait for the job's next checkpoint, then return the job with its new status."""
-    refuse(len(jobs) != 1, "--after-checkpoint takes one job")
+    refuse_if(len(jobs) != 1, "--after-checkpoint takes one job")
     (job,) = jobs
     if job.is_finished:
         return job
@@ -177,7 +177,7 @@ async def delete(
     undone. Jobs that are still active are not deleted: stop them first.
     """
     name_or_id = selected_project(project, project_id)
-    refuse(bool(ids) is bool(name_or_id), "delete what? Give either JOB_ID or --project PROJECT")
+    refuse_if(bool(ids) is bool(name_or_id), "delete what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     changes: dict[str, Callable[[], Awaitable[Any]]]
     if name_or_id is not None:
@@ -264,7 +264,7 @@ async def update(
     availability_model: str | None,
 ) -> None:
     """Change a queued job; the server refuses changes once the job has GPUs."""
-    refuse(
+    refuse_if(
         priority is None and availability_model is None,
         "nothing to change: give --priority or --availability-model",
     )
@@ -349,7 +349,7 @@ async def wait(
     if unfinished_ids := [job_id for job_id in jobs if job_id not in done_jobs]:
         output.print_message(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
         return ExitCode.TIMED_OUT
-    return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
+    return worst_code(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
 def _print_done_job(

@@ -27,7 +27,7 @@ from tui.commands.support.options import examples, format_option, job_argument, 
 from tui.commands.support.output import JSON, MARKDOWN, TEXT, CommandOutput, ExitCode, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.readers.log_reader import OnLogProgress
 from tui.readers.session import listed_prices
@@ -110,7 +110,7 @@ async def why(client: TrainingClient, output: CommandOutput, job_id: str, kind: 
     are in UTC.
     """
     job = await job_named(client, job_id)
-    loaded_run = await read_with_line(
+    loaded_run = await read_with_progress_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
     run = judged(loaded_run.run, run_settings().rules)

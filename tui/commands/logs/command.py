@@ -28,7 +28,7 @@ from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, o
 from tui.commands.logs.printing import LogLineFilter, LogPrinter, NodeChooser, OutputLine
 from tui.commands.support.options import JobChoice, examples, newest_job, project_id_of
 from tui.commands.support.output import (
-    OUTCOMES,
+    EXIT_CODE_OF_STATUS,
     CommandFailed,
     CommandOutput,
     ExitCode,
@@ -71,17 +71,17 @@ async def logs(client: TrainingClient, output: CommandOutput, request: LogReques
     """
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
-        reading = LogRead(client, job, request)
-        with reading.line:
-            code = await _print(reading, output, target)
-    if reading.gap_count:
-        ranges = counted(reading.gap_count, "part")
+        reader = LogReader(client, job, request)
+        with reader.progress_line:
+            code = await _print(reader, output, target)
+    if reader.gap_count:
+        ranges = counted(reader.gap_count, "part")
         output.print_message(f"{ranges} of the log could not be read (marked as gaps in the output)")
-    if not reading.line_count and not request.follow:
+    if not reader.line_count and not request.follow:
         reason = "the log is empty, or no line matches the options"
-        output.print_message(f"no lines: {'none could be read' if reading.gap_count else reason}")
+        output.print_message(f"no lines: {'none could be read' if reader.gap_count else reason}")
     if request.target.file is not None:
-        output.print_message(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
+        output.print_message(f"saved {counted(reader.line_count, 'line')} to {request.target.file}")
     return code
 
 
@@ -99,7 +99,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: CommandOut
     return newest
 
 
-class LogRead:
+class LogReader:
     """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
 
     Raises CommandFailed once all available lines are read, if the request names a node that the job lacks.
@@ -109,7 +109,7 @@ class LogRead:
         self.client = client
         self.job = job
         self.request = request
-        self.line = ProgressLine()
+        self.progress_line = ProgressLine()
         self.shows_progress = False
         self.gap_count = 0
         self.line_count = 0
@@ -189,7 +189,7 @@ class LogRead:
         output_lines = [line for entry in batch.entries for line in line_filter.filter_entry(entry)]
         self._count_lines(output_lines)
         if batch.read_part is not None and self.shows_progress:
-            self.line.show("reading", note=lines_note(batch.read_part, self.line_count))
+            self.progress_line.show("reading", note=lines_note(batch.read_part, self.line_count))
         return output_lines
 
     def _count_lines(self, lines: list[OutputLine]) -> None:
@@ -204,13 +204,13 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
             yield entry
 
 
-async def _print(reading: LogRead, output: CommandOutput, target: CommandOutput) -> ExitCode:
-    request = reading.request
-    reading.shows_progress = reading.line.is_terminal and not target.is_terminal
-    printer = request.printer(target, reading.job, reading.client.clock)
+async def _print(reader: LogReader, output: CommandOutput, target: CommandOutput) -> ExitCode:
+    request = reader.request
+    reader.shows_progress = reader.progress_line.is_terminal and not target.is_terminal
+    printer = request.printer(target, reader.job, reader.client.clock)
     if request.follow:
-        return await _follow(reading, output, printer)
-    async with aclosing(reading.history()) as batches:
+        return await _follow(reader, output, printer)
+    async with aclosing(reader.history()) as batches:
         async for batch in batches:
             printer.print(batch)
     printer.end()
@@ -220,10 +220,10 @@ async def _print(reading: LogRead, output: CommandOutput, target: CommandOutput)
 async def follow_log(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> ExitCode:
     drain_s = os.environ.get(DRAIN_VARIABLE)
     request = LogRequest(drain_s=float(drain_s) if drain_s else None)
-    return await _follow(LogRead(client, job, request), output, LogPrinter(output))
+    return await _follow(LogReader(client, job, request), output, LogPrinter(output))
 
 
-async def _follow(reading: LogRead, output: CommandOutput, printer: LogPrinter) -> ExitCode:
+async def _follow(reader: LogReader, output: CommandOutput, printer: LogPrinter) -> ExitCode:
     """Print the log until it ends; return the exit code of the job's outcome.
 
     Ctrl-c while waiting for late lines skips them.
@@ -231,15 +231,15 @@ async def _follow(reading: LogRead, output: CommandOutput, printer: LogPrinter) 
     ended_jobs: list[TrainingJob] = []
 
     def on_finished(job: TrainingJob) -> None:
-        reading.line.clear()
+        reader.progress_line.clear()
         ended_jobs[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
     side_tasks = [asyncio.create_task(_cancel_without_reader(printer.output, asyncio.current_task()))]
-    if _is_starting(reading.job):
-        side_tasks.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
+    if _is_starting(reader.job):
+        side_tasks.append(asyncio.create_task(_report_waiting(reader.client, reader.job, output)))
     try:
-        async with aclosing(reading.follow(on_finished)) as items:
+        async with aclosing(reader.follow(on_finished)) as items:
             async for item in items:
                 if not isinstance(item, LogEnd):
                     printer.print(item)
@@ -248,7 +248,7 @@ async def _follow(reading: LogRead, output: CommandOutput, printer: LogPrinter) 
                 else:
                     return _print_outcome(item.job, output)
     except asyncio.CancelledError:
-        if printer.output.output_closed_by_reader:
+        if printer.output.is_closed_by_reader:
             raise OutputClosed from None
         if not ended_jobs:
             raise
@@ -256,7 +256,7 @@ async def _follow(reading: LogRead, output: CommandOutput, printer: LogPrinter) 
     finally:
         for task in side_tasks:
             task.cancel()
-    raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
+    raise CommandFailed(f"the log of job {reader.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 
 async def _cancel_without_reader(target: CommandOutput, following: asyncio.Task[Any] | None) -> None:
@@ -265,7 +265,7 @@ async def _cancel_without_reader(target: CommandOutput, following: asyncio.Task[
     Writing would notice that too, but only when a new line arrives.
     """
     # polled, because no event reports that the reader closed the pipe
-    while not target.output_closed_by_reader:  # noqa: ASYNC110
+    while not target.is_closed_by_reader:  # noqa: ASYNC110
         await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
@@ -276,7 +276,7 @@ def _print_outcome(job: TrainingJob, output: CommandOutput, suffix: str = "") ->
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     status = shortened(short_status(job.current_status), 40)
     output.print_message(f"job {job.id} ended: {status}{reason}{suffix}")
-    if job.current_status not in OUTCOMES:
+    if job.current_status not in EXIT_CODE_OF_STATUS:
         output.print_message(f"unknown status; reported as exit code {int(code)}")
     return code
 

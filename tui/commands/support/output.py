@@ -40,7 +40,7 @@ MARKDOWN, CHART = "markdown", "chart"
 OFFICIAL_TABLES = ("cli-table", "text")
 
 
-def known_names(names: Iterable[str]) -> str:
+def known_names_text(names: Iterable[str]) -> str:
     """List names in natural order: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
     return listed(list(map(_clipped_name, sorted_names)), max_names=12) or "none"
@@ -85,7 +85,7 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "ended by SIGTERM"
 
 
-OUTCOMES = {
+EXIT_CODE_OF_STATUS = {
     "TRAINING_JOB_COMPLETED": ExitCode.OK,
     "TRAINING_JOB_FAILED": ExitCode.JOB_FAILED,
     "TRAINING_JOB_DEPLOY_FAILED": ExitCode.DEPLOY_FAILED,
@@ -101,11 +101,11 @@ def outcome_exit_code(status: str) -> ExitCode:
 
     An unknown status counts as a failure, because it might be one.
     """
-    return OUTCOMES.get(status, ExitCode.JOB_FAILED)
+    return EXIT_CODE_OF_STATUS.get(status, ExitCode.JOB_FAILED)
 
 
 EXIT_CODE_OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
-WORST_FIRST = (
+EXIT_CODES_WORST_FIRST = (
     ExitCode.CRITICAL,
     ExitCode.JOB_FAILED,
     ExitCode.DEPLOY_FAILED,
@@ -119,8 +119,8 @@ WORST_FIRST = (
 """Exit codes by severity, worst first: for several jobs a command returns the worst code."""
 
 
-def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
+def worst_code(codes: Iterable[ExitCode]) -> ExitCode:
+    return min(codes, key=EXIT_CODES_WORST_FIRST.index, default=ExitCode.OK)
 
 
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
@@ -140,7 +140,7 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
-def refuse(condition: object, problem: str) -> None:
+def refuse_if(condition: object, problem: str) -> None:
     """Raise click.UsageError if the condition holds, such as options that make no sense together."""
     if condition:
         raise click.UsageError(problem)
@@ -149,9 +149,9 @@ def refuse(condition: object, problem: str) -> None:
 _CODE_OF_ERROR = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
 
 
-def not_in_job(job_id: str, noun: str, name: str, known_values: Iterable[str]) -> CommandFailed:
+def not_in_job_error(job_id: str, noun: str, name: str, known_values: Iterable[str]) -> CommandFailed:
     """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
-    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names(known_values)})"
+    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names_text(known_values)})"
     return CommandFailed(message, ExitCode.NOT_FOUND)
 
 
@@ -265,7 +265,7 @@ class CommandOutput:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     @property
-    def output_closed_by_reader(self) -> bool:
+    def is_closed_by_reader(self) -> bool:
         """True if stdout is a pipe without a reader, detected without having to write."""
         try:
             descriptor = self._stdout.fileno()
@@ -308,7 +308,7 @@ class CommandOutput:
         except BrokenPipeError:
             raise OutputClosed from None
         except OSError as error:
-            raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
+            raise cannot_write_error(self._name or self._stdout.name.strip("<>"), error) from None
 
     def with_json_conversion(self, convert: Callable[[Any], Any]) -> CommandOutput:
         """Return an output that converts each JSON document before writing it."""
@@ -372,7 +372,7 @@ class CommandOutput:
         return f"\x1b[{sgr}m{text}{_RESET}" if sgr and text else text
 
 
-def cannot_write(name: object, error: OSError) -> CommandFailed:
+def cannot_write_error(name: object, error: OSError) -> CommandFailed:
     """Return the error to raise for a stream or a file that cannot be written.
 
     The exit code distinguishes a wrong path from a full or failing disk.

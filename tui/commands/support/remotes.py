@@ -124,7 +124,7 @@ def started_local_remote() -> Remote:
     return local_remote(CommandOutput(stdout=io.StringIO(), stderr=io.StringIO()))
 
 
-CREDENTIALS = (
+CREDENTIAL_VARIABLES = (
     "BASETEN_API_KEY",
     "BASETEN_TRUSS_AUTH_REMOTE_URL",
     "BASETEN_TRUSS_AUTH_API_KEY",
@@ -176,31 +176,39 @@ def dashboard_settings(settings: CommandSettings) -> Loaded:
     return load_or_defaults(os.environ, flags)
 
 
-def read_only_by(flag: bool) -> str:
+def read_only_by(readonly_flag: bool) -> str:
     """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
     Raises ConfigurationError for invalid settings: they might forbid changes.
     """
-    if flag:
+    if readonly_flag:
         return "flag --readonly"
     loaded = settings_if_any()
     return loaded.origin("readonly") if loaded is not None and loaded.configuration.readonly else ""
 
 
-def remote_name(flag: str | None) -> str | None:
+def remote_name(remote_flag: str | None) -> str | None:
     """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
     Credentials in the environment take precedence over the file. Raises ConfigurationError for invalid
     settings, even if they do not name a remote.
     """
     configuration = configuration_if_any()
-    return flag if configuration is None else remote_of(configuration.remote, flag, os.environ)
+    return (
+        remote_flag
+        if configuration is None
+        else choose_remote_name(configuration.remote, remote_flag, os.environ)
+    )
 
 
-def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
+def choose_remote_name(
+    configured: str | None, remote_flag: str | None, environ: Mapping[str, str]
+) -> str | None:
     """Return the same as ``remote_name``, given the remote from settings that are already loaded."""
-    if flag is not None:
-        return flag
-    if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
+    if remote_flag is not None:
+        return remote_flag
+    if not environ.get("BT_TUI_REMOTE", "").strip() and any(
+        environ.get(name) for name in CREDENTIAL_VARIABLES
+    ):
         return None
     return configured

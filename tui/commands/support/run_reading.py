@@ -14,7 +14,7 @@ from tui.readers.watcher import CheckedRun, LoadedRun, read_checked_run, read_ru
 from tui.text.units import counted
 
 
-async def read_with_line(
+async def read_with_progress_line(
     client: TrainingClient,
     job: TrainingJob,
     output: CommandOutput,

@@ -39,8 +39,8 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode |
         return _run_on_recording(settings.recording, settings, action)
     try:
         remote = chosen_remote(settings)
-    except RemoteNotConfigured as missing:
-        return asyncio.run(action(cast("TrainingClient", _NoClient(missing)), settings.output))
+    except RemoteNotConfigured as missing_remote:
+        return asyncio.run(action(cast("TrainingClient", _NoClient(missing_remote)), settings.output))
     return run_with(remote, settings, action)
 
 
@@ -69,13 +69,13 @@ def report_recording_problems(recording: Recording, output: CommandOutput) -> No
 
 
 class _NoClient:
-    """Stands in for the client without a remote: every use raises ``missing``."""
+    """Stands in for the client without a remote: every use raises ``missing_remote``."""
 
-    def __init__(self, missing: RemoteNotConfigured) -> None:
-        self._missing = missing
+    def __init__(self, missing_remote: RemoteNotConfigured) -> None:
+        self._missing_remote = missing_remote
 
     def __getattr__(self, _name: str) -> NoReturn:
-        raise self._missing
+        raise self._missing_remote
 
 
 def client_command(

@@ -50,7 +50,7 @@ def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Comm
     widths = [max(cell_width(text) for text, _tone in cells) for cells in zip(*lines, strict=True)]
     if output.width_cells is not None:
         widths = _fitted_widths(columns, widths, output.width_cells)
-    return "".join(_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
+    return "".join(_table_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
 
 
 def _rendered_cell(column: Column[Row], row: Row) -> Span:
@@ -71,19 +71,21 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
 
 def _fitted_widths(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
     fitted_widths = list(widths)
-    surplus = sum(fitted_widths) + len(COLUMN_GAP) * (len(fitted_widths) - 1) - width_cells
-    while surplus > 0:
+    excess_cells = sum(fitted_widths) + len(COLUMN_GAP) * (len(fitted_widths) - 1) - width_cells
+    while excess_cells > 0:
         candidates = [
             index for index, column in enumerate(columns) if column.shrinks and fitted_widths[index] > 8
         ]
         if not candidates:
             break
         fitted_widths[max(candidates, key=fitted_widths.__getitem__)] -= 1
-        surplus -= 1
+        excess_cells -= 1
     return fitted_widths
 
 
-def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint) -> str:
+def _table_line(
+    columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint
+) -> str:
     padded_cells = []
     for column, (text, tone), width in zip(columns, cells, widths, strict=True):
         clipped_text = clip(text, width)

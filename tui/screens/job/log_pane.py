@@ -129,7 +129,7 @@ class LogPane(MountsWithChildren, Vertical):
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
         self.field = LogField(id="log-field")
-        self._path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._path = proposed_path(job.name or job.id, suffix=".log", fallback_name="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
         self._options_before_field = options
