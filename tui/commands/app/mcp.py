@@ -74,7 +74,7 @@ class Tools:
 
     def offered_tools(self, *, allow_changes: bool) -> Mapping[str, Tool]:
         """Return the tools by name; include the tools in ``CHANGING_TOOLS`` only if changes are allowed."""
-        names = [name for name in vars(Tools) if name[0] != "_" and name != "offered"]
+        names = [name for name in vars(Tools) if name[0] != "_" and name != "offered_tools"]
         return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING_TOOLS}
 
     async def find_problems(self) -> list[str]:
