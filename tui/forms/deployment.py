@@ -36,9 +36,9 @@ DRY_RUN = "dry-run"
 SHOW = "show"
 LEAVE = "leave"
 SAVE = "save:"
-"""Prefix of an action that saves the config to a file; a key of ``Review.config_texts`` follows."""
+"""Prefix of the actions that save the config to a file; a key of ``Review.config_texts`` follows."""
 CHANGE = "change:"
-"""Prefix of an action that changes an answer; the question's id follows."""
+"""Prefix of the actions that change an answer, as in ``change:gpu`` (the id of a question)."""
 SAVE_LABELS = {
     "python": ("Save as a Python file", "for either CLI's --config"),
     ENGINE: ("Save an Engine-Builder config", "TensorRT-LLM, for truss push"),
@@ -204,7 +204,7 @@ DERIVED_QUESTION_IDS = ("base_model", "lora_rank", "model_name")
 """Questions with a proposal that depends on the checkpoints. An accepted proposal is not stored as an answer,
 so it changes with them."""
 REQUIRED_QUESTION_IDS = ("job_id", "checkpoint_names", "model_name", "gpu")
-"""Questions that a script must answer; all other questions have defaults."""
+"""Ids of the questions that a script must answer by options; all other questions have defaults."""
 
 
 @dataclass(frozen=True)

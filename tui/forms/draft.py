@@ -42,7 +42,7 @@ NO_SECRET = ""
 GATED_PREFIXES = ("meta-llama/", "google/gemma-2", "google/gemma-3")
 """Name prefixes of models that Hugging Face serves only to accounts that were granted access."""
 MEMORY_HEADROOM_FACTOR = 1.25
-"""GPU memory needed relative to the weights: they share it with activations and the KV cache."""
+"""Ratio of GPU memory to the size of the weights: activations and the KV cache need memory, too."""
 
 Created = TypeVar("Created", TrainingJob, Checkpoint)
 
@@ -57,7 +57,7 @@ class Facts:
     """Id of the job that ``checkpoints`` belong to; None before a job's checkpoints have been fetched."""
     checkpoints: tuple[Checkpoint, ...] = ()
     unfit_reasons: Mapping[str, str] = field(default_factory=dict)
-    """By checkpoint name: why it cannot be deployed; empty if it can."""
+    """Why each checkpoint cannot be deployed, by checkpoint name; empty for deployable checkpoints."""
     files: tuple[CheckpointFile, ...] | None = None
     """The files of the job that decide whether its checkpoints can be served; None if unknown."""
     instances: tuple[ListedInstance, ...] = ()

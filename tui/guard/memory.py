@@ -18,7 +18,7 @@ from tui.settings.remembered import State, change_state, read_state
 
 @dataclass(frozen=True)
 class SeenFinding(State):
-    """A finding that is present; ``looks`` counts the consecutive complete polls that found it."""
+    """A finding that is present in a run; ``looks`` is the number of consecutive complete polls with it."""
 
     text: str = ""
     since_s: float | None = None
@@ -43,7 +43,7 @@ class Stop(State):
 
 @dataclass(frozen=True)
 class Resume(State):
-    """A resume that was decided: ``requested``, ``done`` (as ``job_id``), or ``given-up``."""
+    """A decision to resume a run. ``state`` is ``requested``, ``done`` or ``given-up``."""
 
     state: str = "requested"
     at_s: float = 0.0
@@ -69,7 +69,7 @@ class RunMemory(State):
     reported: list[str] = field(default_factory=list)
     """Keys of other events that were reported and are not reported again."""
     resumes: int = 0
-    """How many times guards have resumed this work, counting all jobs since the first."""
+    """Number of times that guards have resumed this work, counted from its first job."""
     resume: Resume | None = None
     typed_deadline: str = ""
     """The deadline as the user typed it, so that a restarted guard recognizes it."""

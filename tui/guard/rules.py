@@ -22,16 +22,16 @@ from tui.text.times import local_time, time_key
 from tui.text.units import duration, money
 
 OUTAGE_REPORT_DELAY_S = 300.0
-"""Report that a run cannot be read only after this time, since shorter outages are common."""
+"""Time after which an outage of a run is reported (seconds); shorter outages are common."""
 REPEAT_STOP_S = 120.0
-"""After this time without a response, repeat the request to stop a run that still runs."""
+"""Time after which the request to stop a run is sent again if the run still runs (seconds)."""
 
 
 Action = Literal["none", "stop", "resume"]
 
 
 class Deadline(NamedTuple):
-    """A deadline as it was typed, and the time (UTC) that it means."""
+    """A deadline as the user typed it (``06:00``, ``8h``), and the time (UTC) that it means."""
 
     typed: str
     at: datetime
@@ -382,7 +382,7 @@ def is_worth_sending(memory: RunMemory, alert: Alert) -> bool:
 
 
 def resumable_statuses() -> tuple[str, ...]:
-    """Return the statuses after which a run can be resumed; not STOPPED, because a user decided that."""
+    """Return the statuses after which a guard can resume a run; not STOPPED: a user stopped that run."""
     return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
 
 

@@ -45,9 +45,9 @@ from tui.text.units import counted, duration
 MAX_POLL_S = 90.0
 """The result of a poll that took longer is outdated: it never stops a run."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
-"""How long a guard that tries to deliver an alert keeps other guards from delivering it."""
+"""Seconds for which a guard that tries to deliver an alert keeps other guards from delivering it."""
 LAST_DELIVERY_S = 30.0
-"""How long a guard that ends waits for its alerts to be delivered."""
+"""Seconds for which a guard, before it exits, waits for its alerts to be delivered."""
 
 Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
 """Resumes a job and returns the new job. Raises RequestError and NotResumed.
@@ -74,7 +74,7 @@ class Reporting:
 
 
 class Guard:
-    """Watches runs until they end. ``find_more`` is called at intervals and lists more jobs to watch."""
+    """Watches runs until they end. ``find_more`` is called at intervals and returns further jobs to watch."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class Guard:
         return Poll(watcher.snapshot, self._problem_text(watcher.snapshot))
 
     def _problem_text(self, run: RunSnapshot) -> str:
-        """Return a text about what could not be read, or that reading took too long; empty if complete."""
+        """Return which data could not be read, or that reading took too long; empty without a problem."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()
@@ -367,7 +367,7 @@ class Guard:
         ]
 
     def _is_shared_outage(self, alert: Alert) -> bool:
-        """Return True for an alert about a run's outage while a reported outage of another run lasts."""
+        """Return True if the alert is about an outage of a run while another run has a reported outage."""
         other_ids = self._unreadable_ids - {alert.job.id} if alert.job is not None else set()
         return alert.event in ("blind", "sighted") and bool(other_ids)
 

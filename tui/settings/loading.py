@@ -111,7 +111,7 @@ BOOLEANS |= {"0": False, "no": False, "off": False, "false": False}
 
 
 def variable_of(setting: str) -> str:
-    """Return the variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
+    """Return the environment variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
     return "BT_TUI_" + setting.upper().replace(".", "_")
 
 

@@ -32,7 +32,7 @@ _TEXTUAL_NAMES = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Unicode names of characters → Textual's names, where the two differ."""
+"""Textual's name of each character whose Unicode name is different, by Unicode name."""
 
 
 def key_name(key: str) -> str | None:

@@ -69,7 +69,7 @@ def cache_styles_without_widgets() -> None:
 
 
 class IdleCollector:
-    """Runs full collections in pauses of typing: the longer the last collection, the longer the pause."""
+    """Runs full garbage collections while no key is pressed; a longer collection waits for a longer pause."""
 
     def __init__(self) -> None:
         # high enough for a first list of 10,000 jobs: many new objects, but no garbage

@@ -40,7 +40,7 @@ STARTER_PROJECTS = (
 
 
 class FilesAlreadyExist(Exception):
-    """Some files already exist, so nothing has been written."""
+    """Raised if files of a template already exist; then no file of the template has been written."""
 
     def __init__(self, paths: list[Path]) -> None:
         super().__init__(f"not overwritten: {', '.join(map(str, paths))}")

@@ -10,7 +10,7 @@ from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 from tui.text.times import iso_time_of_ns, stamp_text
 
 NO_NODE = "-"
-"""Shown in place of the node's name for lines without a node."""
+"""Text shown instead of a node name for log lines without a node."""
 
 
 def entry_fields(entry: LogEntry) -> dict[str, Any]:

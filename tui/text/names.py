@@ -82,7 +82,7 @@ def clip_middle(name: str, cells: int) -> str:
 
 
 def _clip_start(text: str, cells: int) -> str:
-    """Cut the beginning of a text."""
+    """Shorten a text to ``cells`` cells, replacing its beginning by an ellipsis."""
     if cell_width(text) <= cells:
         return text
     start, room_cells = len(text), cells - cell_width(ELLIPSIS)

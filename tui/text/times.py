@@ -90,7 +90,7 @@ _DURATION = re.compile(r"(?:\d{1,6}(?:\.\d{1,3})?[smhdw] ?){1,5}")
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(Z?)", re.IGNORECASE)
 _NAMED_TIMES = {"now": "newest", "end": "newest", "last": "newest", "start": "oldest", "begin": "oldest"}
-"""The field of ``LogTimes`` that each word means."""
+"""The field of ``LogTimes`` for each word that users can type as a time."""
 
 TIME_EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m · +1h · 15m ago · 1h20m (from the start)"
 """Examples of input for ``parse_time``, shown as a hint while the user types a time."""

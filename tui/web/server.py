@@ -50,7 +50,7 @@ class PageDashboard(AppService):
     def __init__(self, command: str, **options: Any) -> None:
         super().__init__(command, **options)
         self.offered_files: dict[str, OfferedFile] = {}
-        """Files that the page may fetch, by unguessable keys."""
+        """Files that the page may download, by the unguessable key in their URL."""
         self._shutdown_task: asyncio.Task[None] | None = None
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
@@ -107,7 +107,7 @@ class PageDashboard(AppService):
 
 
 IDLE_TIMEOUT_S = 75.0
-"""Timeout for receiving the head of a request, and for sending a response of which nothing is read."""
+"""Seconds to wait for the headers of a request, and for a client that reads nothing of a response."""
 
 
 class DashboardServer(Server):

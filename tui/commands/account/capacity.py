@@ -25,7 +25,7 @@ from tui.tables.column import select_columns
 
 
 class GroupWithDefaultView(click.Group):
-    """A group that runs ``view`` when no command is named, so that ``view``'s options work on the group."""
+    """A command group whose default is ``view``: ``capacity -o csv`` means ``capacity view -o csv``."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         """Insert ``view`` if there are no arguments or if the first is an option other than ``--help``."""

@@ -134,7 +134,7 @@ def _credential_text(remote: Remote) -> str:
 
 
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
-    """Refuse ``--api-key VALUE`` and ``VALUE``, which users may try; never print the value."""
+    """Raise UsageError for an API key given as an option or an argument, without printing the key."""
     refuse_if(
         keys,
         "a key on the command line stays in the shell history and the process list; use the prompt, or pipe "

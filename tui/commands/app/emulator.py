@@ -220,12 +220,15 @@ def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float
 
 
 def background_demo() -> EmulatorChild:
-    """Return a context manager that runs the demo's emulator for several dashboards."""
+    """Return a context manager that runs the emulator with the demo world, for several dashboards."""
     return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
-    """Run a dashboard on the demo emulator of another process. Raises OSError without the key file."""
+    """Run a dashboard on a demo emulator that another process started.
+
+    Raises OSError if the key file cannot be read.
+    """
     from tui.app import run_dashboard
 
     remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)

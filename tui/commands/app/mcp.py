@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Tool = Callable[..., Awaitable[list[str]]]
-"""Returns the data of the command, then its stderr text, if any."""
+"""An MCP tool: runs a command, and returns its stdout and, if it wrote to stderr, that text."""
 JobId = Annotated[str, Field(min_length=1)]
 Level = Annotated[
     Literal["debug", "info", "warning", "error", "critical"],
@@ -59,14 +59,14 @@ MAX_ITEMS = 200  # of log lines, points of a curve, and entries of a truncated l
 _MAX_TEXT_CHARACTERS = 500
 
 _PARAMETER_OF_OPTION = {"--grep": "pattern", "--metric": "name", "--from": "checkpoint"}
-"""Options whose tool parameter has a different name."""
+"""The tool parameter of each command-line option whose tool parameter has another name."""
 
 CHANGING_TOOLS = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
 """The tools that change something on the server; offered only with ``--allow-changes``."""
 
 
 class Tools:
-    """The tools as methods, whose names and docstrings agents see."""
+    """The MCP tools: each public method is a tool, and agents see its name and its docstring."""
 
     def __init__(self, program: click.Command, settings: CommandSettings) -> None:
         self._program = program
@@ -345,7 +345,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
     from pydantic_core import PydanticCustomError
 
     def with_error_messages(tool: Tool) -> Callable[..., Awaitable[list[str]]]:
-        """Mark the output of a tool as data, and pass on why a tool failed, which the SDK would hide."""
+        """Wrap a tool: mark its output as data, and report why it failed, which the SDK would hide."""
 
         @wraps(tool)
         async def run(*arguments: Any, **parameters: Any) -> list[str]:
@@ -371,7 +371,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         return values
 
     def sdk_tool(name: str, tool: Tool) -> ServedTool:
-        """Return the SDK's tool, but with unknown arguments rejected: the SDK ignores a misspelled filter."""
+        """Convert a tool to the SDK's type; it rejects unknown arguments, which the SDK would ignore."""
         changes = name in CHANGING_TOOLS
         annotations = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes)
         tool_object = ServedTool.from_function(

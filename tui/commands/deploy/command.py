@@ -260,7 +260,7 @@ class Deployer:
         self._output = output
         self._cli_options = cli_options
         self._preset_action = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
-        """Action that the first review runs without asking; empty for none."""
+        """Action to run at the first review without asking the user; empty if the user is asked."""
         self._has_results = False
         self._print_note = _print_note if can_ask() else output.print_message
 
@@ -429,7 +429,11 @@ class Deployer:
         return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
-        """Send the config. If the truss config can't be written, a dry run fails; a deployment reports it."""
+        """Send the config to the server, which creates the deployment unless it is a dry run.
+
+        If the truss config can't be written, a dry run raises CommandFailed, and a deployment prints the
+        error.
+        """
         sent_deployment = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
@@ -478,7 +482,7 @@ async def _is_confirmed(question: str) -> bool:
 
 
 def _confirmation_question(review: Review) -> str:
-    """Return the final question, which names the model and GPUs that will cost money."""
+    """Return the question to confirm before deploying; it names the model, its checkpoints and its GPUs."""
     checkpoints = review.answers.get("Checkpoints")
     checkpoints_text = f" ({checkpoints})" if checkpoints else ""
     warning_count = sum(finding.severity == "warning" for finding in review.findings)

@@ -199,7 +199,7 @@ COLUMNS: tuple[Column[JobCost], ...] = (
     ),
     Column("estimate_of", export=lambda row: row.cost.basis if row.estimated_usd is not None else None),
 )
-"""Columns in the order of exports."""
+"""Columns in the order of the CSV and JSON output."""
 
 LISTED_COST_COLUMNS = select_columns(
     COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd"

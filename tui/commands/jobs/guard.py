@@ -71,7 +71,7 @@ def _names_callback(kind: str, known_names: Collection[str]) -> Callable[[Any, A
 
 
 def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
-    """Return the callback of an option that ``read`` parses, which raises ValueError for invalid text."""
+    """Return an option's callback that parses the text with ``read``; its ValueError is a usage error."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> T | None:
         try:
@@ -358,7 +358,7 @@ def _verdict_code(active_guard: Guard) -> ExitCode:
 
 
 def _outcome_code(active_guard: Guard) -> ExitCode:
-    """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
+    """Return the exit code of the worst outcome, ignoring jobs that another job has resumed."""
     runs = active_guard.known_jobs()
     resumed_ids = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
     last_polls = [poll for job_id, poll in active_guard.last_polls.items() if job_id not in resumed_ids]

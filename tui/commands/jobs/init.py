@@ -121,7 +121,7 @@ def init(
 
 
 def _may_have_account() -> bool:
-    """Return False only if no remote is configured; push reports invalid settings itself."""
+    """Return False if no remote is configured, else True: also for invalid settings, which push reports."""
     try:
         resolve_remote(remote_name(None), environ=os.environ)
     except RemoteNotConfigured:

@@ -356,7 +356,7 @@ class MetricsPrinter:
 
 
 def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...]:
-    """Return the columns; GPU memory of more than 97% of ``gpu_memory_mib`` is marked."""
+    """Return the columns of the table of nodes; they highlight GPU memory above 97% of ``gpu_memory_mib``."""
 
     def gpu_percentages(node: NodeSnapshot) -> str:
         utilizations = node.gpu_utilization_now

@@ -259,7 +259,7 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
 
 
 def _time_before_fault(candidate: CheckpointFacts, newest: CheckpointFacts) -> str:
-    """Return how long before the fault of ``newest`` a checkpoint was saved: ``, 5 min before it``."""
+    """Return how long before the fault of ``newest`` a checkpoint was saved, such as ``, 5m before it``."""
     broke_at = newest.fault.since if newest.fault is not None else None
     saved_at = candidate.checkpoint.created_at
     return f", {duration((broke_at - saved_at).total_seconds())} before it" if broke_at and saved_at else ""

@@ -26,7 +26,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, number, percent
 
 REFRESH_S = 300.0
-"""Age in seconds at which health is read again.
+"""Age in seconds at which the stored health of a run is outdated and is read again.
 
 Reading the logs of a big fleet takes seconds of CPU time, and tmux runs the command every 15 s.
 """

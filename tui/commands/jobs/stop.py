@@ -226,7 +226,10 @@ async def _carry_out(
 
 
 def print_failure(output: CommandOutput, error: RequestError, description: str, past_verb: str) -> ExitCode:
-    """Print that something was not, or may not have been, ``past_verb`` ("stopped"); return the exit code."""
+    """Print that a change failed or may have failed, as in ``job abc was not stopped``; return the exit code.
+
+    ``description`` names the object of the change, ``past_verb`` is the verb ("stopped").
+    """
     message, code = explain(error)
     certainty = "may not have been" if error.may_have_happened else "was not"
     output.print_message(f"{description} {certainty} {past_verb}: {message}")

@@ -100,7 +100,9 @@ async def job_of(client: TrainingClient, request: LogRequest, output: CommandOut
 
 
 class LogReader:
-    """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
+    """Reads a job's log once, from its start or its end.
+
+    ``gap_count`` is the number of time ranges that could not be read.
 
     Raises CommandFailed once all available lines are read, if the request names a node that the job lacks.
     """

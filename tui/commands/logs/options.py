@@ -56,7 +56,7 @@ FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": 
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """A format and the file to write to (None: stdout)."""
+    """The output format of a log, and the file to write the log to (None: stdout)."""
 
     format: str
     file: Path | None = None

@@ -64,7 +64,7 @@ def _cache_document(document: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class OwnCommandLine:
-    """Our spelling of an official command."""
+    """The words of our command that does the same as an official command, and how to convert its JSON."""
 
     words: str
     convert_json: ConvertJson | None = None

@@ -174,7 +174,7 @@ class Duration(click.ParamType[float]):
 
 
 UNITS_PER_S_BY_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Number of digits of an epoch time (of this century) → its units per second."""
+"""Units per second of an epoch time, by its number of digits: 10 digits are s, 13 ms, 16 µs, 19 ns."""
 
 
 def parse_since(typed: str, now: datetime) -> datetime:
@@ -294,7 +294,7 @@ job_argument = combined(
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
-    """Return the job id that was given as an argument, as an option, or by a recording."""
+    """Return the job id from the argument, the option or the recording; None if there is none."""
     refuse_if(argument and option and argument != option, "two different job ids; give one")
     return argument or option or recorded_job_id()
 
@@ -319,7 +319,7 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 
 
 JOBS, PROJECTS, CHECKPOINTS, METRICS, REMOTES = "jobs", "projects", "checkpoints", "metrics", "remotes"
-"""Kinds of names that shell completion reads from the server."""
+"""Kinds of names that shell completion offers: those of jobs, projects and so on."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 

@@ -41,7 +41,7 @@ OFFICIAL_TABLES = ("cli-table", "text")
 
 
 def known_names_text(names: Iterable[str]) -> str:
-    """List names in natural order: ``a, b and 7 more``."""
+    """Return sorted names as text, at most a few of them: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
     return listed(list(map(_clipped_name, sorted_names)), max_names=12) or "none"
 
@@ -141,7 +141,7 @@ class CommandFailed(Exception):
 
 
 def refuse_if(condition: object, problem: str) -> None:
-    """Raise click.UsageError if the condition holds, such as options that make no sense together."""
+    """Raise click.UsageError with the message ``problem`` if the condition is true."""
     if condition:
         raise click.UsageError(problem)
 
@@ -188,7 +188,7 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
 
 
 def request_details(error: Exception) -> str:
-    """Return which request failed, to find it in a server's log; empty for other errors."""
+    """Return method, path, status and id of the failed request, as text; empty for other errors."""
     if not isinstance(error, RequestError) or not error.method:
         return ""
     parts = [f"{error.method} {error.path}", f"sent {counted(error.attempts, 'time')}"]
@@ -241,6 +241,8 @@ class OutputClosed(Exception):
 
 
 class CommandOutput:
+    """Prints the results of a command to stdout, and its messages to stderr."""
+
     def __init__(
         self,
         stdout: TextIO | None = None,
@@ -278,7 +280,7 @@ class CommandOutput:
             return False
 
     def verbatim(self) -> CommandOutput:
-        """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
+        """Return a copy that writes text to pipes and files unsanitized; a terminal gets sanitized text."""
         modified_copy = copy(self)
         modified_copy._is_verbatim = not self.is_terminal
         return modified_copy
@@ -311,13 +313,13 @@ class CommandOutput:
             raise cannot_write_error(self._name or self._stdout.name.strip("<>"), error) from None
 
     def with_json_conversion(self, convert: Callable[[Any], Any]) -> CommandOutput:
-        """Return an output that converts each JSON document before writing it."""
+        """Return a copy that applies ``convert`` to each JSON document before writing it."""
         modified_copy = copy(self)
         modified_copy._convert_json = convert
         return modified_copy
 
     def with_format(self, name: str) -> CommandOutput:
-        """Return an output in this format; ``jsonl`` is JSON with one line for each record."""
+        """Return a copy with this output format; ``jsonl`` is JSON with one line for each record."""
         modified_copy = copy(self)
         modified_copy.format = JSON if name == JSONL else name
         modified_copy._has_json_lines = name in (JSONL, NDJSON)

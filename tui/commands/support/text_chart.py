@@ -19,7 +19,7 @@ HEIGHT_LINES = 16
 TICK_COUNT = 5
 MAX_NAME_CELLS = 24
 CURVE_COLORS = (12, 11, 10, 13, 14, 9, 6, 3)
-"""Terminal color numbers of the lines, in order."""
+"""Terminal color number of each curve of a chart, in order."""
 
 AxisLabel = Callable[[float], str]
 
@@ -119,7 +119,7 @@ def _y_range(series: Sequence[Series], y_min: float | None, y_max: float | None)
 
 
 def _without_infinite_values(series: Series) -> Series:
-    """Return the curve with gaps in place of infinite values."""
+    """Return the curve with gaps (NaN) in place of infinite values."""
     values = tuple(value if math.isfinite(value) else math.nan for value in series.values)
     return Series(series.name, series.times, values)
 
