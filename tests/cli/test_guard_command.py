@@ -98,7 +98,7 @@ def test_state_file_is_private_and_broken_ones_are_replaced(cli: RunCli, baseten
     path.write_text('{"runs": [1, {')
     again = cli("guard job1 --once", code=ExitCode.CRITICAL)
     assert "loss is" in again.out
-    assert f"{path} is damaged; what was reported before is forgotten" in again.err
+    assert f"{path} is damaged; earlier reports are forgotten" in again.err
     assert json.loads(path.read_text())["runs"]
 
 

@@ -182,7 +182,7 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
 def _base_model_question(draft: DeployDraft) -> Question:
     """Ask for the base model: required for a LoRA, optional otherwise."""
     is_required = draft.is_lora
-    reason = "the checkpoint doesn't name it" if is_required else "the checkpoint holds all weights"
+    reason = "the checkpoint names no base model" if is_required else "the checkpoint holds all weights"
 
     def check(answer: Answer) -> str:
         if not answer:
@@ -210,7 +210,7 @@ def _base_model_question(draft: DeployDraft) -> Question:
 def _lora_rank_question(draft: DeployDraft) -> Question:
     """Ask for the highest LoRA rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks, advice = adapter_ranks(draft.chosen_checkpoints), draft.rank_advice
-    rank_note = "The platform reads it from the adapter; the config only records it"
+    rank_note = "The platform reads the rank from the adapter; the config only records it"
     return Question(
         id="lora_rank",
         title="LoRA rank",

@@ -27,7 +27,7 @@ class SeenFinding(State):
 
 @dataclass(frozen=True)
 class Stop(State):
-    """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
+    """A decision to stop a run; ``state``: ``planned`` (for the next checkpoint), ``requested`` or ``done``.
 
     ``cause`` is a finding's key, ``budget`` or ``deadline``; ``loss`` says which work is lost. ``stored_s``
     is the time of the newest checkpoint that was stored when the stop was planned.
@@ -43,7 +43,10 @@ class Stop(State):
 
 @dataclass(frozen=True)
 class Resume(State):
-    """A decision to resume a run. ``state`` is ``requested``, ``done`` or ``given-up``."""
+    """A decision to resume a run. ``state`` is ``requested``, ``done`` or ``given-up``.
+
+    ``job_id`` is the job that resumes the run; empty until the state is ``done``.
+    """
 
     state: str = "requested"
     at_s: float = 0.0
@@ -111,7 +114,7 @@ class GuardMemory:
         self._has_problem = False
         self.state = self._saved_state = GuardState() if path is None else read_state(path, GuardState)
         if path is not None and not self.state.runs and path.is_file() and path.stat().st_size:
-            on_problem(f"{path} is damaged; what was reported before is forgotten")
+            on_problem(f"{path} is damaged; earlier reports are forgotten")
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Result]]) -> Result:
         """Replace the state by the first result of ``change``, and return the second.

@@ -103,7 +103,7 @@ def record_stop_response(memory: RunMemory, run: RunSnapshot, problem: str) -> D
         return Decision(updated, (_alert(run, "stopped", message, "critical"),))
     if "stop" in memory.reported:
         return Decision(memory)
-    message = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
+    message = f"could not be stopped: {problem}. The guard tries again. Reason for the stop: {stop.reason}"
     updated = replace(memory, reported=[*memory.reported, "stop"])
     return Decision(updated, (_alert(run, "not-stopped", message, "critical"),))
 
@@ -138,7 +138,7 @@ def record_server(memory: RunMemory, now_s: float, problem: str, since_s: float)
         alerts = (Alert(None, "info", now, guard_event="sighted", message=message),)
     elif problem and not memory.blind_reported and now_s - since_s >= OUTAGE_REPORT_DELAY_S:
         changes |= {"blind_reported": True}
-        message = f"can't see any run since {_clock_time(since_s)}: {problem}"
+        message = f"no run could be read since {_clock_time(since_s)}: {problem}"
         alerts = (Alert(None, "warning", now, guard_event="blind", message=message),)
     return Decision(replace(memory, **changes), alerts)
 
@@ -201,7 +201,9 @@ class _Decider:
         if not self.poll.problem:
             if self.memory.blind_reported:
                 self._report(
-                    "sighted", f"seen again, {_after_outage(self.memory.blind_since_s, self.now_s)}", "info"
+                    "sighted",
+                    f"can be read again, {_after_outage(self.memory.blind_since_s, self.now_s)}",
+                    "info",
                 )
                 self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
@@ -215,7 +217,7 @@ class _Decider:
         if self.memory.blind_reported:
             return
         self._change(blind_reported=True)
-        message = f"can't be seen since {_clock_time(since_s)}: {self.poll.problem}"
+        message = f"could not be read since {_clock_time(since_s)}: {self.poll.problem}"
         if self.is_over:
             message += ". It is no longer watched"
         elif self.rules.may_stop:
@@ -316,7 +318,7 @@ class _Decider:
         if cost_usd is None:
             if self._is_first("budget"):
                 message = (
-                    "can't watch the budget: its nodes have no known price; see [prices] in the settings"
+                    "can't watch the budget: the price of the nodes is unknown; see [prices] in the settings"
                 )
                 self._report("not-stopped", message)
             return None

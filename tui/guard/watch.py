@@ -430,7 +430,7 @@ class Guard:
             f"{problem_count} with problems" if problem_count else "",
         ]
         message = ", ".join(
-            filter(None, [*facts, f"{incomplete_count} can't be seen" if incomplete_count else ""])
+            filter(None, [*facts, f"{incomplete_count} could not be read" if incomplete_count else ""])
         )
         alert = Alert(None, "info", self._clock.now(), guard_event="heartbeat", message=message)
         self._memory.change(_without_heartbeats)  # an old heartbeat that could not be sent is useless

@@ -30,7 +30,7 @@ EXPOSE_WARNING = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
     "--expose if you want this (and --readonly if others may only watch). To connect from another machine "
-    "without it, use ssh -L {port}:127.0.0.1:{port}."
+    "without --expose, use ssh -L {port}:127.0.0.1:{port}."
 )
 
 

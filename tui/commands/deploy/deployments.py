@@ -255,7 +255,9 @@ def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -
 @examples("bt-tui deployments logs wxy7890 --since 1h", "bt-tui deployments logs wxy7890 --follow")
 @deployments.command(short_help="Print the log of a deployment, or follow its start.")
 @deployment_argument
-@click.option("--follow", "-f", "follows", is_flag=True, help="Follow until it serves or has failed.")
+@click.option(
+    "--follow", "-f", "follows", is_flag=True, help="Follow until the deployment serves or has failed."
+)
 @since_option("Only lines from this time on: 2h, 12:30, a date.")
 @format_option(TEXT, NDJSON, JSON)
 @client_command

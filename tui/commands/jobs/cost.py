@@ -65,7 +65,7 @@ class JobCost:
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
-@since_option("Only unfinished jobs, and jobs created since then (default: 30d).")
+@since_option("Only unfinished jobs, and jobs created since this time (default: 30d).")
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def cost(

@@ -149,8 +149,8 @@ async def metrics(
         loaded_run = await read_with_progress_line(client, job, output, since=resolve_since(since, now))
         progress = loaded_run.run.progress or ProgressSnapshot()
         if progress.refused_metrics:
-            refused_names = counted(progress.refused_metrics, "more name")
-            output.print_message(f"{refused_names} without a curve: there are too many")
+            refused_names = counted(progress.refused_metrics, "more metric")
+            output.print_message(f"{refused_names} left out: the log has too many")
         empty_message = "no metrics found in the log"
         print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_message)
         return ExitCode.OK

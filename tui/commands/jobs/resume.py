@@ -231,7 +231,7 @@ async def _selected_checkpoint(
         reason = evidence.problem or _why_none_is_best(facts, evidence.run)
     else:
         checkpoint = newest_sound(facts)
-        reason = "all were written after the loss broke; --from NAME takes one of them anyway"
+        reason = "all were written after the loss broke; --from NAME uses one of them anyway"
         if evidence.problem:
             output.print_message(f"not checked whether the loss broke: {evidence.problem}")
     if checkpoint is None:
@@ -240,7 +240,9 @@ async def _selected_checkpoint(
     if newest.fault is not None:
         fault_text = newest.fault.words(newest.checkpoint.created_at)
         lead_time = _time_before_fault(checkpoint, newest)
-        output.print_message(f"not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}")
+        output.print_message(
+            f"resuming not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}"
+        )
     return checkpoint.name
 
 
@@ -250,19 +252,26 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
         return "the log reports no loss for its steps"
     if len(scored_facts) == 1 and scored_facts[0].score is not None:
         name = scored_facts[0].name
-        return f"only {name} has a loss to compare, {scored_facts[0].score.words}; --from {name} takes it"
+        return f"only {name} has a loss to compare, {scored_facts[0].score.words}; --from {name} uses it"
     if run.progress is not None and not run.progress.has_ranking_loss:
         return "the loss does not show which is better in this kind of training; choose one with --from NAME"
     if len(scored_facts) < len(facts):
-        return "the losses of some are unknown; --from NAME takes one of them"
-    return "their losses differ by less than the noise; --from latest takes the newest"
+        return "the losses of some are unknown; --from NAME uses one of them"
+    return "their losses differ by less than the noise; --from latest uses the newest"
 
 
 def _time_before_fault(candidate: CheckpointFacts, newest: CheckpointFacts) -> str:
-    """Return how long before the fault of ``newest`` a checkpoint was saved, such as ``, 5m before it``."""
+    """Return how long before the fault of ``newest`` the candidate was saved.
+
+    The text is such as ``, 5m before the loss broke``; empty if a time is unknown.
+    """
     broke_at = newest.fault.since if newest.fault is not None else None
     saved_at = candidate.checkpoint.created_at
-    return f", {duration((broke_at - saved_at).total_seconds())} before it" if broke_at and saved_at else ""
+    return (
+        f", {duration((broke_at - saved_at).total_seconds())} before the loss broke"
+        if broke_at and saved_at
+        else ""
+    )
 
 
 async def _download_and_unpack(

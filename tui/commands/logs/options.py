@@ -224,7 +224,9 @@ log_options = combined(
     since_option("Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'.", "--start"),
     since_option("End time.", "--end"),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
-    click.option("--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="--last; 0: all."),
+    click.option(
+        "--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="Same as --last; 0: all lines."
+    ),
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),
