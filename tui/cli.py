@@ -26,10 +26,10 @@ from tui.commands.support.catalogue import (
 )
 from tui.commands.support.options import CommandSettings, examples, readonly_option, remote_option
 from tui.commands.support.output import (
+    CommandOutput,
     ExitCode,
-    Output,
     OutputClosed,
-    cannot_write,
+    cannot_write_error,
     explain,
     request_details,
     wants_details,
@@ -41,10 +41,10 @@ from tui.text.sanitize import sanitize_lines, traceback_text
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {code.meaning}" for code in ExitCode)
 
 
-def _show_help_json(context: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
-    if not is_set or context.resilient_parsing:
+def _show_help_json(context: click.Context, _parameter: click.Parameter, is_requested: bool) -> None:
+    if not is_requested or context.resilient_parsing:
         return
-    Output().json(help_document(cli))
+    CommandOutput().print_json(help_document(cli))
     context.exit()
 
 
@@ -117,7 +117,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         _discard_stdout()
         return ExitCode.OK
     except (KeyboardInterrupt, click.Abort):
-        Output().remark("interrupted")
+        CommandOutput().print_message("interrupted")
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
         _show_usage_error(error)
@@ -139,9 +139,9 @@ def _report_error(error: Exception) -> int:
     message, code = explain(error)
     if wants_details():
         click.echo(traceback_text(error), err=True)
-    output = Output()
+    output = CommandOutput()
     for line in (*message.splitlines(), *([request_details(error)] if wants_details() else [])):
-        output.remark(line)
+        output.print_message(line)
     return code
 
 
@@ -151,7 +151,7 @@ class _ClosedOutput(StringIO):
     name = "<stdout>"
 
     def write(self, _text: str) -> int:
-        raise cannot_write("stdout", OSError(errno.EBADF, "it is closed"))
+        raise cannot_write_error("stdout", OSError(errno.EBADF, "it is closed"))
 
 
 def _open_closed_streams() -> None:

@@ -20,9 +20,9 @@ pytest.importorskip("textual_serve", reason="the extra web is not installed")
 
 from aiohttp.test_utils import TestClient, TestServer  # noqa: E402
 
-from tui.system.saved_files import Outbox, sweep_abandoned  # noqa: E402
+from tui.system.saved_files import Outbox, delete_abandoned_outboxes  # noqa: E402
 from tui.web.access import AccessGuard  # noqa: E402
-from tui.web.server import DashboardServer, Offer, PageDashboard  # noqa: E402
+from tui.web.server import DashboardServer, OfferedFile, PageDashboard  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 FILE_BYTES = 3_000_001
@@ -45,7 +45,7 @@ async def offering(path: Path) -> AsyncIterator[tuple[Any, PageDashboard]]:
     server = DashboardServer("true", guard)
     ways = dict.fromkeys(("write_bytes", "write_str", "close", "download_manager"))
     dashboard = PageDashboard("true", **ways)
-    dashboard.offers["key"] = Offer(path, "weights.bin")
+    dashboard.offered_files["key"] = OfferedFile(path, "weights.bin")
     server._dashboards.add(dashboard)
     app = await server._make_app()
     async with TestClient(TestServer(app), cookies={"bt-tui": guard.token}) as browser:
@@ -66,7 +66,7 @@ async def test_file_that_is_being_sent_outlives_its_page(file: Path) -> None:
     async with offering(file) as (get, dashboard):
         answer = await get()
         await answer.content.readexactly(CUT_AT)
-        dashboard.offers.clear()
+        dashboard.offered_files.clear()
         file.unlink()
         assert len(await answer.read()) == LARGE_BYTES - CUT_AT
         async with get() as late:
@@ -103,10 +103,10 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(
     ) as killed:
         assert killed.stdout is not None
         left = Path(killed.stdout.readline().strip())
-        sweep_abandoned()
+        delete_abandoned_outboxes()
         assert left.exists()
         killed.kill()
-    sweep_abandoned()
+    delete_abandoned_outboxes()
     assert not left.exists()
     assert used.exists()
     own.close()

@@ -10,7 +10,7 @@ from support.cli import Result, RunCli
 from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_object_store import FakeObjectStore, Stored
 from support.fake_runs import finished_run
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.readers import code
 
 
@@ -218,7 +218,7 @@ def test_long_line_is_cut_on_a_terminal_only(
 ) -> None:
     store.files[1].content = packed({"train.py": b"x = '" + b"a" * 500 + b"'\n"})
     assert "a" * 500 in diff("before", "after").out
-    monkeypatch.setattr(Output, "width_cells", 80)
+    monkeypatch.setattr(CommandOutput, "width_cells", 80)
     on_terminal = diff("before", "after").out
     assert "a" * 70 in on_terminal and max(map(len, on_terminal.splitlines())) == 80
     assert "a" * 500 in diff("before", "after", "-o", "json").out

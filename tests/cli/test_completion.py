@@ -16,7 +16,7 @@ from support.fake_baseten import Answer, FakeBaseten, job, project
 from support.fake_runs import finished_run
 from support.warm_python import ROOT
 from tui.cli import cli as program, cli as root
-from tui.commands.support.catalogue import complete_parameters, kind_of, walk
+from tui.commands.support.catalogue import complete_parameters, name_kind_of, walk_commands
 from tui.commands.support.options import CHECKPOINTS, JOBS, METRICS
 from tui.commands.support.output import ExitCode
 
@@ -156,9 +156,9 @@ def test_no_screen_is_loaded_for_it(baseten: FakeBaseten, clean_environ: dict[st
 
 
 def test_parameters_shown_as_a_job_or_checkpoint_complete_as_such() -> None:
-    for words, command in walk(root):
+    for words, command in walk_commands(root):
         for parameter in command.params:
-            shown, kind = parameter.metavar or "", kind_of(parameter)
+            shown, kind = parameter.metavar or "", name_kind_of(parameter)
             assert ("JOB_ID" in shown) == (kind == JOBS), (words, parameter.name)
             assert "CHECKPOINT" not in shown or kind == CHECKPOINTS, (words, parameter.name)
             assert shown != "METRIC" or kind == METRICS, (words, parameter.name)
@@ -167,7 +167,7 @@ def test_parameters_shown_as_a_job_or_checkpoint_complete_as_such() -> None:
 
 def test_help_json_has_every_listed_command_and_every_exit_code(cli: RunCli) -> None:
     document = cli("--help-json", environ={}).json
-    shown = {words for words, command in walk(program) if words and not command.hidden}
+    shown = {words for words, command in walk_commands(program) if words and not command.hidden}
     assert {each["name"] for each in document["commands"]} == shown
     assert {each["code"] for each in document["exit_codes"]} == set(map(int, ExitCode))
 

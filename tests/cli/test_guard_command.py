@@ -83,7 +83,7 @@ def test_guard_killed_while_it_reports_repeats_nothing(
 ) -> None:
     serve(baseten, SICK)
     with monkeypatch.context() as killed:
-        killed.setattr("tui.commands.jobs.guard._print", Mock(side_effect=KeyboardInterrupt))
+        killed.setattr("tui.commands.jobs.guard._print_alert", Mock(side_effect=KeyboardInterrupt))
         cli("guard job1 --once", code=ExitCode.INTERRUPTED)
     assert cli("guard job1 --once", code=ExitCode.CRITICAL).out == ""
 
@@ -98,7 +98,7 @@ def test_state_file_is_private_and_broken_ones_are_replaced(cli: RunCli, baseten
     path.write_text('{"runs": [1, {')
     again = cli("guard job1 --once", code=ExitCode.CRITICAL)
     assert "loss is" in again.out
-    assert f"{path} is damaged; what was reported before is forgotten" in again.err
+    assert f"{path} is damaged; earlier reports are forgotten" in again.err
     assert json.loads(path.read_text())["runs"]
 
 
@@ -198,7 +198,7 @@ def test_deadline_is_taken_back_by_ctrl_c_only(
     cli: RunCli, baseten: FakeBaseten, monkeypatch: pytest.MonkeyPatch, number: int, is_kept: bool
 ) -> None:
     serve(baseten, SICK)
-    monkeypatch.setattr("tui.commands.jobs.guard._print", lambda *_shown: signal.raise_signal(number))
+    monkeypatch.setattr("tui.commands.jobs.guard._print_alert", lambda *_shown: signal.raise_signal(number))
     cli("guard job1 --until 8h", code=128 + number)
     runs = json.loads(state_path("guard.json").read_text())["runs"]
     (run,) = (runs[key] for key in runs if key.endswith("/job1"))

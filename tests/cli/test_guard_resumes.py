@@ -77,7 +77,7 @@ def test_job_submitted_before_a_kill_is_not_submitted_again(
 
 
 def test_job_that_another_guard_resumes_at_this_moment_is_left_to_it(cli: RunCli, served: Served) -> None:
-    with GuardMemory(state_path("guard.json")).resuming():
+    with GuardMemory(state_path("guard.json")).resume_lock():
         first = cli(*GUARD, environ=environ(served))
     assert [each["event"] for each in first.ndjson] == ["job-ended"]
     assert served.backend.specs == []

@@ -11,7 +11,7 @@ from support.fake_baseten import Answer, FakeBaseten, job
 from support.fake_runs import STEADY, finished_run, iso, live_run
 from support.terminal import AtTerminal
 from tui.commands.jobs.top import read_fleet
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.readers.stored_health import FILE_NAME, StoredHealth, store_health, stored_health
 from tui.settings.remembered import state_path
 from tui.text.sanitize import cell_width
@@ -293,7 +293,7 @@ def test_what_is_known_in_time_is_printed_if_a_log_cannot_be_read(cli: RunCli, f
 def test_jobs_with_health_fit_a_narrow_terminal(
     cli: RunCli, fleet: FakeBaseten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Output, "width_cells", 60)
+    monkeypatch.setattr(CommandOutput, "width_cells", 60)
     lines = cli("jobs --health").out.splitlines()
     assert "loss is NaN" in next(line for line in lines if "broken" in line)
     assert max(map(cell_width, lines)) <= 60

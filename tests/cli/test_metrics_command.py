@@ -115,7 +115,7 @@ def test_list_of_metrics_counts_the_names_without_a_curve(cli: RunCli, baseten: 
     names = "".join(f" x{chr(97 + n // 26)}{chr(97 + n % 26)}=1" for n in range(203))
     finished_run(baseten, "run1", losses=[3.0], metrics=names)
     result = cli("metrics run1 --list -o csv")
-    assert "3 more names without a curve" in result.err
+    assert "3 more metrics left out" in result.err
     assert sum(row["name"].startswith("x") for row in result.csv) == 200
 
 

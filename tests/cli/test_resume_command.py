@@ -157,7 +157,7 @@ def test_checkpoint_from_before_the_loss_broke_is_proposed(
     result = cli(*DRY)
     assert "load_checkpoint_config: checkpoint-1 of job job1" in result.err
     assert "not from checkpoint-2, written 18h 00m after the loss became NaN" in result.err
-    assert "but from checkpoint-1, 6h 00m before it" in result.err
+    assert "but from checkpoint-1, 6h 00m before the loss broke" in result.err
     assert "load_checkpoint_config: checkpoint-2" in cli(*DRY, "--from", "checkpoint-2").err
 
 
@@ -228,7 +228,7 @@ def test_config_that_fails_is_named_as_in_the_code_of_the_job(cli: RunCli, serve
         ({}, "the log reports no loss"),
         (
             {1: 2.0},
-            "only checkpoint-1 has a loss to compare, loss 2.00 at step 1; --from checkpoint-1 takes it",
+            "only checkpoint-1 has a loss to compare, loss 2.00 at step 1; --from checkpoint-1 uses it",
         ),
     ],
 )

@@ -32,7 +32,7 @@ from support.sick_runs import sick_run
 from support.waiting import until
 from tui.actions.table import JOB_TABS
 from tui.app import BtTuiApp
-from tui.forms.deployment import ALL_QUESTIONS
+from tui.forms.deployment import ALL_QUESTION_IDS
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import ConfirmScreen
 from tui.screens.home.screen import HomeScreen
@@ -68,7 +68,7 @@ PAGES: dict[str, tuple[Step, ...]] = {
     ),
     **{
         f"deploy-{question}": (((*FIND["ended"], "d"), "step"),)
-        for question in ("review", *sorted(ALL_QUESTIONS - {"secrets"}))
+        for question in ("review", *sorted(ALL_QUESTION_IDS - {"secrets"}))
     },
     "files": (((*FIND["ended"], "enter", "4"), "★ best"), (("enter",), "safetensors")),
     "new-job-folder": ((("n",), "new project"), (("enter",), "in which folder")),

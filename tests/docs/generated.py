@@ -22,7 +22,7 @@ from tui.analysis.health.check import Check
 from tui.analysis.health.registry import CHECKS
 from tui.analysis.progress.lines.custom import GROUPS
 from tui.cli import cli
-from tui.commands.support.catalogue import walk
+from tui.commands.support.catalogue import walk_commands
 from tui.settings.reference import one_line, toml_value
 
 REPOSITORY = Path(__file__).parents[2]
@@ -95,7 +95,7 @@ def commands_page(page: str) -> str:
     """The page of commands, with the table of all that are not hidden."""
     rows = "".join(
         f"| `{words}` | {_cell(command.get_short_help_str(limit=200))} |\n"
-        for words, command in walk(cli)
+        for words, command in walk_commands(cli)
         if words and not command.hidden
     )
     return with_part(page, "commands", f"| Command | Purpose |\n|---|---|\n{rows}")

@@ -37,7 +37,7 @@ from support.faulty import FaultyServer
 from support.remotes import remote_of
 from support.waiting import POLL_EVERY_S, until
 from tui.analysis.export import ExportTable
-from tui.forms.deployment import ALL_QUESTIONS, REVIEW
+from tui.forms.deployment import ALL_QUESTION_IDS, REVIEW
 from tui.guard.conditions import parse_rules
 from tui.screens.deploy.screen import DeployScreen
 from tui.screens.dialogs import (
@@ -141,7 +141,7 @@ PLACES: dict[str, Go] = {
     **{page.__name__: walk.go for page, walk in WALKS.items()},
     **{f"job tab {tab}": keys("enter", tab) for tab in "12345"},
     **DIALOGS,
-    **{f"wizard: {step}": question(step) for step in (*sorted(ALL_QUESTIONS), REVIEW)},
+    **{f"wizard: {step}": question(step) for step in (*sorted(ALL_QUESTION_IDS), REVIEW)},
 }
 
 

@@ -20,9 +20,9 @@ from support.fake_baseten import Answer
 from support.terminal import AtTerminal
 from support.wizard_facts import MACHINES, NOW, checkpoint, form_of, job, lora, machine, to
 from tui.commands.deploy.command import Deployer, DeployOptions
-from tui.commands.support.output import CommandFailed, ExitCode, Output
+from tui.commands.support.output import CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.questions import FormMove, ask
-from tui.forms.deployment import ALL_QUESTIONS, SAVE, DeployForm
+from tui.forms.deployment import ALL_QUESTION_IDS, SAVE, DeployForm
 from tui.forms.draft import Facts
 from tui.forms.question import Question
 
@@ -55,7 +55,7 @@ def forms(draw: st.DrawFn) -> DeployForm:
         secret_names=draw(st.lists(NAMES, max_size=20).map(tuple) | st.none()),
     )
     found = [*draw(st.lists(loras | others, max_size=4)), lora("good")]
-    return DeployForm(facts.with_checkpoints("job1", found, None), always_asked=ALL_QUESTIONS)
+    return DeployForm(facts.with_checkpoints("job1", found, None), always_asked=ALL_QUESTION_IDS)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -91,7 +91,7 @@ def asked(question: Question, keys: str) -> None:
 
 
 def deployer() -> Deployer:
-    return Deployer(None, Output(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
+    return Deployer(None, CommandOutput(), DeployOptions(False, False, False, None, "table"))  # type: ignore[arg-type]
 
 
 GOOD = {

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 from tui.cli import cli as program
-from tui.commands.support.catalogue import walk
+from tui.commands.support.catalogue import walk_commands
 from tui.commands.support.output import JSONL, OFFICIAL_TABLES
 
 MACHINE_FORMATS = frozenset({"json", "csv", "ndjson"})
@@ -69,7 +69,7 @@ WITHOUT_FORMAT: dict[str, str] = {
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    return walk(program)
+    return walk_commands(program)
 
 
 def format_option_of(command: click.Command) -> click.Option | None:

@@ -31,7 +31,7 @@ from tui.alerts.alert import Alert
 from tui.alerts.delivery import AlertDelivery
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules
-from tui.guard.watch import Guard, RememberedAlerts, Reporting, sending
+from tui.guard.watch import Guard, Reporting, UndeliveredAlerts, background_delivery
 
 EVENING = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
 HOUR_S = 3600.0
@@ -160,7 +160,7 @@ class Night:
                     if known is not None and known.resume is not None and known.resume.job_id:
                         ids.append(known.resume.job_id)
                 jobs = await guard.find(partial(self._jobs, client, ids))
-                async with sending(reporting.delivery):
+                async with background_delivery(reporting.delivery):
                     await guard.run(jobs)
                 return
             except Killed:
@@ -220,7 +220,7 @@ class Night:
 def _delivery(webhook: str | None, memory: GuardMemory, clock: Clock) -> AlertDelivery | None:
     if webhook is None:
         return None
-    return AlertDelivery((), webhook, lambda _words: None, {}, unsent=RememberedAlerts(memory, clock))
+    return AlertDelivery((), webhook, lambda _words: None, {}, unsent=UndeliveredAlerts(memory, clock))
 
 
 @contextmanager

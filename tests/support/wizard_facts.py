@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from api_client.deployment import ListedInstance
 from api_client.models import Checkpoint, TrainingJob
-from tui.forms.deployment import ALL_QUESTIONS, DeployForm
+from tui.forms.deployment import ALL_QUESTION_IDS, DeployForm
 from tui.forms.draft import Facts
 from tui.forms.question import Answer, Question
 
@@ -60,7 +60,7 @@ def form_of(
 ) -> DeployForm:
     """The form on a job with these checkpoints; it asks everything, as at a terminal."""
     facts = Facts(NOW, jobs=(job(),), instances=MACHINES, secret_names=secrets)
-    return DeployForm(facts.with_checkpoints("job1", checkpoints, None), always_asked=ALL_QUESTIONS)
+    return DeployForm(facts.with_checkpoints("job1", checkpoints, None), always_asked=ALL_QUESTION_IDS)
 
 
 def with_checkpoints(form: DeployForm, checkpoints: Sequence[Checkpoint]) -> DeployForm:

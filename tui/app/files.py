@@ -22,7 +22,7 @@ from api_client.files import why_not_written, write_private
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
-from tui.system.saved_files import delivered_as, delivery_path, packed, proposed_path, safe_name
+from tui.system.saved_files import delivery_path, download_name, packed, proposed_path, safe_name
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
@@ -50,7 +50,7 @@ class SavedFiles(Service):
         def report_saved(files: tuple[Path, ...] | None) -> None:
             if files:
                 paths = ", ".join(str(path.absolute()) for path in files)
-                destination = f"as {delivered_as(files)}" if self._app.is_web else f"to {paths}"
+                destination = f"as {download_name(files)}" if self._app.is_web else f"to {paths}"
                 self._app.notify(f"Saved {message.noun} {destination}.")
                 self.deliver(messages.FilesSaved(files))
 
@@ -81,7 +81,7 @@ class SavedFiles(Service):
         if len(message.paths) == 1:
             self._deliver(message.paths[0])
         else:
-            folder, title = message.paths[0].parent, Path(delivered_as(message.paths)).stem
+            folder, title = message.paths[0].parent, Path(download_name(message.paths)).stem
             self.deliver_all(message.paths, folder, title)
 
     def deliver_all(self, files: Sequence[Path], folder: Path, title: str) -> None:

@@ -149,7 +149,12 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         run = self._known_run
         if not facts.checkpoints:
             return facts
-        if run is not None and run.job.id == facts.checkpoints_of and run.faults is not None and run.log_read:
+        if (
+            run is not None
+            and run.job.id == facts.checkpoints_job_id
+            and run.faults is not None
+            and run.log_read
+        ):
             return facts.with_evidence(run)
         return replace(facts, unchecked_reason=READING_LOG)
 
@@ -163,7 +168,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
         finally:
             self._checking_job_ids.discard(job.id)
         form = self.form
-        if form.facts.checkpoints_of == job.id:
+        if form.facts.checkpoints_job_id == job.id:
             facts = form.facts.with_evidence(evidence.run, evidence.problem)
             always_asked = form.always_asked | {form.current}  # keep asking what the user is answering now
             self._change(form=replace(form, facts=facts, always_asked=always_asked))

@@ -36,9 +36,9 @@ DRY_RUN = "dry-run"
 SHOW = "show"
 LEAVE = "leave"
 SAVE = "save:"
-"""Prefix of an action that saves the config to a file; a key of ``Review.config_texts`` follows."""
+"""Prefix of the actions that save the config to a file; a key of ``Review.config_texts`` follows."""
 CHANGE = "change:"
-"""Prefix of an action that changes an answer; the question's id follows."""
+"""Prefix of the actions that change an answer, as in ``change:gpu`` (the id of a question)."""
 SAVE_LABELS = {
     "python": ("Save as a Python file", "for either CLI's --config"),
     ENGINE: ("Save an Engine-Builder config", "TensorRT-LLM, for truss push"),
@@ -99,38 +99,38 @@ def deploy_config(draft: DeployDraft) -> DeployCheckpointsConfig:
 
     Raises ConfigurationError if the answers do not make a valid config.
     """
-    built = build_config(draft.complete_answers, draft.chosen_checkpoints)
-    if draft.config is None or built.checkpoint_details is None or built.compute is None:
-        return built
+    built_config = build_config(draft.complete_answers, draft.chosen_checkpoints)
+    if draft.config is None or built_config.checkpoint_details is None or built_config.compute is None:
+        return built_config
     answers = {
-        "base_model_id": built.checkpoint_details.base_model_id,
-        "checkpoints": built.checkpoint_details.checkpoints,
+        "base_model_id": built_config.checkpoint_details.base_model_id,
+        "checkpoints": built_config.checkpoint_details.checkpoints,
     }
-    compute = draft.config.compute or built.compute
-    update = {
+    compute = draft.config.compute or built_config.compute
+    changed_fields = {
         "checkpoint_details": draft.config_checkpoints.model_copy(update=answers),
-        "compute": compute.model_copy(update={"accelerator": built.compute.accelerator}),
+        "compute": compute.model_copy(update={"accelerator": built_config.compute.accelerator}),
     }
-    return built.model_copy(update=update)
+    return built_config.model_copy(update=changed_fields)
 
 
 def findings(draft: DeployDraft, config: DeployCheckpointsConfig) -> tuple[Finding, ...]:
     """Return problems and remarks about the config, errors first."""
     facts = draft.facts
-    checked = validate(
+    validation_findings = validate(
         config,
         facts.checkpoints,
         files=facts.files,
         instances=facts.instances,
         secret_names=facts.secret_names,
     )
-    return most_severe_first((*checked, *_loss_findings(draft), *_gated_model_findings(draft)))
+    return most_severe_first((*validation_findings, *_loss_findings(draft), *_gated_model_findings(draft)))
 
 
 def _gated_model_findings(draft: DeployDraft) -> Iterator[Finding]:
     if draft.gated_model and not draft.hf_secret:
         problem = f"{draft.gated_model} is gated: it can't be downloaded without a Hugging Face token"
-        store_command = draft.facts.store_secret if draft.facts.secret_names == () else ""
+        store_command = draft.facts.store_secret_command if draft.facts.secret_names == () else ""
         remedy = f"store one: {store_command}" if store_command else "choose a secret with a token"
         yield Finding("warning", "runtime.environment_variables", problem, remedy)
 
@@ -199,12 +199,12 @@ def answer_text(draft: DeployDraft, question: Question) -> str:
     return ", ".join(str(name) for name in names if name not in (None, "")) or "none"
 
 
-ALL_QUESTIONS = frozenset(field.name for field in fields(DeployAnswers))
-DERIVED = ("base_model", "lora_rank", "model_name")
+ALL_QUESTION_IDS = frozenset(field.name for field in fields(DeployAnswers))
+DERIVED_QUESTION_IDS = ("base_model", "lora_rank", "model_name")
 """Questions with a proposal that depends on the checkpoints. An accepted proposal is not stored as an answer,
 so it changes with them."""
-REQUIRED = ("job_id", "checkpoint_names", "model_name", "gpu")
-"""Questions that a script must answer; all other questions have defaults."""
+REQUIRED_QUESTION_IDS = ("job_id", "checkpoint_names", "model_name", "gpu")
+"""Ids of the questions that a script must answer by options; all other questions have defaults."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class DeployForm(DeployDraft):
         return tuple(
             question
             for question in self.questions_before_review
-            if question.id in REQUIRED and question.id not in self.given_fields
+            if question.id in REQUIRED_QUESTION_IDS and question.id not in self.given_fields
         )
 
     @cached_property
@@ -303,7 +303,7 @@ class DeployForm(DeployDraft):
         if question.id == "job_id" and value != self.answers.job_id:
             changes["checkpoint_names"] = ()
             reopened_ids = {"checkpoint_names"}
-        elif question.id in DERIVED and value == question.proposed:
+        elif question.id in DERIVED_QUESTION_IDS and value == question.proposed:
             changes[question.id] = None
         return replace(
             self,

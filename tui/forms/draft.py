@@ -41,8 +41,8 @@ NO_SECRET = ""
 """The answer that no Hugging Face token is used."""
 GATED_PREFIXES = ("meta-llama/", "google/gemma-2", "google/gemma-3")
 """Name prefixes of models that Hugging Face serves only to accounts that were granted access."""
-HEADROOM = 1.25
-"""GPU memory needed relative to the weights: they share it with activations and the KV cache."""
+MEMORY_HEADROOM_FACTOR = 1.25
+"""Ratio of GPU memory to the size of the weights: activations and the KV cache need memory, too."""
 
 Created = TypeVar("Created", TrainingJob, Checkpoint)
 
@@ -53,11 +53,11 @@ class Facts:
 
     now: datetime
     jobs: tuple[TrainingJob, ...] = ()
-    checkpoints_of: str | None = None
+    checkpoints_job_id: str | None = None
     """Id of the job that ``checkpoints`` belong to; None before a job's checkpoints have been fetched."""
     checkpoints: tuple[Checkpoint, ...] = ()
     unfit_reasons: Mapping[str, str] = field(default_factory=dict)
-    """By checkpoint name: why it cannot be deployed; empty if it can."""
+    """Why each checkpoint cannot be deployed, by checkpoint name; empty for deployable checkpoints."""
     files: tuple[CheckpointFile, ...] | None = None
     """The files of the job that decide whether its checkpoints can be served; None if unknown."""
     instances: tuple[ListedInstance, ...] = ()
@@ -69,7 +69,7 @@ class Facts:
     """Why the losses of the checkpoints are unknown; empty if they are known."""
     command_options: tuple[str, ...] = ()
     """Command-line options that select the same remote."""
-    store_secret: str = ""
+    store_secret_command: str = ""
     """Command that stores a Hugging Face token as a secret of the workspace; empty if there is none."""
 
     def with_checkpoints(
@@ -85,7 +85,7 @@ class Facts:
         }
         return replace(
             self,
-            checkpoints_of=job_id,
+            checkpoints_job_id=job_id,
             checkpoints=tuple(reversed(unique_checkpoints.values())),
             unfit_reasons={
                 checkpoint.checkpoint_id: _unfit_reason(checkpoint, files)
@@ -128,7 +128,7 @@ class DeployDraft:
     @property
     def needs_checkpoints(self) -> bool:
         """True if a job is chosen whose checkpoints have not been fetched."""
-        return self.answers.job_id is not None and self.facts.checkpoints_of != self.answers.job_id
+        return self.answers.job_id is not None and self.facts.checkpoints_job_id != self.answers.job_id
 
     # Checkpoints
 
@@ -261,7 +261,7 @@ class DeployDraft:
         }
         needed_bytes = (
             self.stored_bytes or needed_gpu_bytes(self.checkpoints_with_base_model) or 0
-        ) * HEADROOM
+        ) * MEMORY_HEADROOM_FACTOR
         fitting_gpus = (
             gpu for gpu, instance in usable_instances.items() if instance.gpu_memory_bytes >= needed_bytes
         )

@@ -31,7 +31,7 @@ class Option:
     disabled_reason: str = ""
     """Why the option is listed but cannot be chosen; empty if it can."""
     warning: str = ""
-    """A word or two against choosing the option; empty if there is nothing against it."""
+    """A short reason against choosing the option; empty if there is none."""
 
     def __post_init__(self) -> None:
         _sanitize(self, "label", "disabled_reason", "warning")
@@ -88,10 +88,10 @@ class Question:
         """The default without values that cannot be chosen; a list of options marks or highlights them."""
         if self.kind not in ("choice", "choices"):
             return self.default
-        possible = possible_values(self.options)
+        possible_answers = possible_values(self.options)
         if isinstance(self.default, tuple):
-            return tuple(str(value) for value in self.default if value in possible)
-        return self.default if self.default in possible else None
+            return tuple(str(value) for value in self.default if value in possible_answers)
+        return self.default if self.default in possible_answers else None
 
     @property
     def objection(self) -> str:
@@ -130,7 +130,7 @@ def _sanitize(frozen: Option | Question, *field_names: str) -> None:
 
 
 def parse_number(text: str) -> int | str:
-    """Return the integer that the text is; return other text unchanged, so that the check refuses it."""
+    """Parse an integer; return any other text unchanged, so that the question's check refuses it."""
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip(), re.ASCII) else text
 
 

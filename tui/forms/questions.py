@@ -14,7 +14,7 @@ from api_client.words import listed
 from tui.analysis.checkpoints.facts import fault_lines
 from tui.analysis.status import status_view
 from tui.forms.draft import (
-    HEADROOM,
+    MEMORY_HEADROOM_FACTOR,
     NO_SECRET,
     DeployDraft,
     Facts,
@@ -51,18 +51,18 @@ def questions(draft: DeployDraft) -> tuple[Question, ...]:
     The LoRA rank is asked only for adapters. Checkpoints of Loops runs can only be given in a config file.
     """
     return (
-        *((_job(draft), _checkpoints(draft)) if draft.asks_checkpoints else ()),
-        *((_base_model(draft),) if draft.chosen_checkpoints or draft.asks_checkpoints else ()),
-        *((_lora_rank(draft),) if draft.is_lora else ()),
-        _model_name(draft),
-        _gpu(draft),
-        _hf_secret(draft),
-        _environment(draft),
-        _secrets(draft),
+        *((_job_question(draft), _checkpoints_question(draft)) if draft.asks_checkpoints else ()),
+        *((_base_model_question(draft),) if draft.chosen_checkpoints or draft.asks_checkpoints else ()),
+        *((_lora_rank_question(draft),) if draft.is_lora else ()),
+        _model_name_question(draft),
+        _gpu_question(draft),
+        _hf_secret_question(draft),
+        _environment_question(draft),
+        _secrets_question(draft),
     )
 
 
-def _job(draft: DeployDraft) -> Question:
+def _job_question(draft: DeployDraft) -> Question:
     options = tuple(_job_option(job, draft.facts) for job in newest_first(draft.facts.jobs))
     possible_ids = possible_values(options)
     refusal = "none of these jobs has run yet" if options else "there are no training jobs"
@@ -89,7 +89,7 @@ def _job_option(job: TrainingJob, facts: Facts) -> Option:
     return Option(job.id, f"{job.name} ({job.id})" if job.name else job.id, option_facts, disabled_reason)
 
 
-def _checkpoints(draft: DeployDraft) -> Question:
+def _checkpoints_question(draft: DeployDraft) -> Question:
     """Ask for one or several checkpoints; the default is ``proposed_checkpoints`` of the draft."""
     options = tuple(
         _checkpoint_option(checkpoint, draft.facts) for checkpoint in newest_first(draft.checkpoints)
@@ -179,10 +179,10 @@ def _checkpoint_option(checkpoint: Checkpoint, facts: Facts) -> Option:
     )
 
 
-def _base_model(draft: DeployDraft) -> Question:
+def _base_model_question(draft: DeployDraft) -> Question:
     """Ask for the base model: required for a LoRA, optional otherwise."""
     is_required = draft.is_lora
-    reason = "the checkpoint doesn't name it" if is_required else "the checkpoint holds all weights"
+    reason = "the checkpoint names no base model" if is_required else "the checkpoint holds all weights"
 
     def check(answer: Answer) -> str:
         if not answer:
@@ -207,10 +207,10 @@ def _base_model(draft: DeployDraft) -> Question:
     )
 
 
-def _lora_rank(draft: DeployDraft) -> Question:
+def _lora_rank_question(draft: DeployDraft) -> Question:
     """Ask for the highest LoRA rank to serve. The adapters' ranks decide the default and the minimum."""
     ranks, advice = adapter_ranks(draft.chosen_checkpoints), draft.rank_advice
-    rank_note = "The platform reads it from the adapter; the config only records it"
+    rank_note = "The platform reads the rank from the adapter; the config only records it"
     return Question(
         id="lora_rank",
         title="LoRA rank",
@@ -226,7 +226,7 @@ def _lora_rank(draft: DeployDraft) -> Question:
     )
 
 
-def _model_name(draft: DeployDraft) -> Question:
+def _model_name_question(draft: DeployDraft) -> Question:
     return Question(
         id="model_name",
         title="Model name",
@@ -246,7 +246,7 @@ def _control_character_problem(text: str, subject: str) -> str:
     return "" if sanitize_whole(text) == text else f"{subject} can't contain control characters"
 
 
-def _gpu(draft: DeployDraft) -> Question:
+def _gpu_question(draft: DeployDraft) -> Question:
     """Ask for the GPUs; the default is the cheapest instance type whose memory fits the weights."""
     options = tuple(_gpu_option(gpu, instance, draft) for gpu, instance in draft.instances_by_gpu.items())
     return Question(
@@ -287,11 +287,11 @@ def _fit_text(memory_bytes: int, weight_bytes: int | None) -> str:
         return ""
     if weight_bytes > memory_bytes:
         return "smaller than the weights"
-    return "fits" if weight_bytes * HEADROOM <= memory_bytes else ""
+    return "fits" if weight_bytes * MEMORY_HEADROOM_FACTOR <= memory_bytes else ""
 
 
-def _hf_secret(draft: DeployDraft) -> Question:
-    names, store_command = draft.facts.secret_names, draft.facts.store_secret
+def _hf_secret_question(draft: DeployDraft) -> Question:
+    names, store_command = draft.facts.secret_names, draft.facts.store_secret_command
     secrets_note = ""
     if names is None:
         secrets_note = " Can't list the workspace's secrets; may be empty."
@@ -318,7 +318,7 @@ def _hf_secret(draft: DeployDraft) -> Question:
     )
 
 
-def _environment(draft: DeployDraft) -> Question:
+def _environment_question(draft: DeployDraft) -> Question:
     return Question(
         id="environment",
         title="Environment",
@@ -332,7 +332,7 @@ def _environment(draft: DeployDraft) -> Question:
     )
 
 
-def _secrets(draft: DeployDraft) -> Question:
+def _secrets_question(draft: DeployDraft) -> Question:
     options = _secret_options(draft)
 
     def check(answer: Answer) -> str:

@@ -35,8 +35,12 @@ class OverrideField:
 
 
 def _accelerator(job: TrainingJob) -> str:
-    spec = job.compute.accelerator
-    return f"{spec.accelerator.value}:{spec.count}" if spec is not None and spec.accelerator else ""
+    accelerator_spec = job.compute.accelerator
+    return (
+        f"{accelerator_spec.accelerator.value}:{accelerator_spec.count}"
+        if accelerator_spec is not None and accelerator_spec.accelerator
+        else ""
+    )
 
 
 FIELDS = (
@@ -105,9 +109,9 @@ def _on_off_text(is_on: bool, path: str | None) -> str:
 
 def hardware(job: TrainingJob) -> str:
     """Return the hardware, such as ``2×8 H100, spot``; of a CPU job, its cores and memory."""
-    compute, spec = job.compute, job.compute.accelerator
+    compute, accelerator_spec = job.compute, job.compute.accelerator
     machine = f"{compute.cpu_count} CPU, {compute.memory}"
-    if spec is not None and spec.accelerator is not None:
-        machine = f"{spec.count} {spec.accelerator.value}"
+    if accelerator_spec is not None and accelerator_spec.accelerator is not None:
+        machine = f"{accelerator_spec.count} {accelerator_spec.accelerator.value}"
     spot = ", spot" if compute.availability_model is AvailabilityModel.SPOT else ""
     return node_hardware(compute.node_count, machine) + spot

@@ -18,7 +18,7 @@ from tui.settings.remembered import State, change_state, read_state
 
 @dataclass(frozen=True)
 class SeenFinding(State):
-    """A finding that is present; ``looks`` counts the consecutive complete looks (polls) that had it."""
+    """A finding that is present in a run; ``looks`` is the number of consecutive complete polls with it."""
 
     text: str = ""
     since_s: float | None = None
@@ -27,7 +27,7 @@ class SeenFinding(State):
 
 @dataclass(frozen=True)
 class Stop(State):
-    """A stop that was decided: ``planned`` for the next checkpoint, ``requested``, or ``done``.
+    """A decision to stop a run; ``state``: ``planned`` (for the next checkpoint), ``requested`` or ``done``.
 
     ``cause`` is a finding's key, ``budget`` or ``deadline``; ``loss`` says which work is lost. ``stored_s``
     is the time of the newest checkpoint that was stored when the stop was planned.
@@ -43,7 +43,10 @@ class Stop(State):
 
 @dataclass(frozen=True)
 class Resume(State):
-    """A resume that was decided: ``requested``, ``done`` (as ``job_id``), or ``given-up``."""
+    """A decision to resume a run. ``state`` is ``requested``, ``done`` or ``given-up``.
+
+    ``job_id`` is the job that resumes the run; empty until the state is ``done``.
+    """
 
     state: str = "requested"
     at_s: float = 0.0
@@ -56,7 +59,7 @@ class RunMemory(State):
 
     status: str = ""
     seen_s: float = 0.0
-    """Time of the last complete look."""
+    """Time of the last complete poll of the run."""
     findings: dict[str, SeenFinding] = field(default_factory=dict)
     last_seen_s: dict[str, float] = field(default_factory=dict)
     """When each finding was last present, so that a finding that comes and goes is reported once."""
@@ -69,7 +72,7 @@ class RunMemory(State):
     reported: list[str] = field(default_factory=list)
     """Keys of other events that were reported and are not reported again."""
     resumes: int = 0
-    """How many times guards have resumed this work, counting all jobs since the first."""
+    """Number of times that guards have resumed this work, counted from its first job."""
     resume: Resume | None = None
     typed_deadline: str = ""
     """The deadline as the user typed it, so that a restarted guard recognizes it."""
@@ -77,7 +80,7 @@ class RunMemory(State):
 
 
 @dataclass(frozen=True)
-class Unsent(State):
+class UnsentAlert(State):
     """An undelivered alert for a destination (``way``), with ID and time of the guard that last tried."""
 
     way: str = ""
@@ -90,7 +93,7 @@ class Unsent(State):
 class GuardState(State):
     runs: dict[str, RunMemory] = field(default_factory=dict)
     """State of runs by ``SERVER/JOB_ID``, since different emulators have jobs with the same ID."""
-    unsent: list[Unsent] = field(default_factory=list)
+    unsent: list[UnsentAlert] = field(default_factory=list)
 
 
 Result = TypeVar("Result")
@@ -111,7 +114,7 @@ class GuardMemory:
         self._has_problem = False
         self.state = self._saved_state = GuardState() if path is None else read_state(path, GuardState)
         if path is not None and not self.state.runs and path.is_file() and path.stat().st_size:
-            on_problem(f"{path} is damaged; what was reported before is forgotten")
+            on_problem(f"{path} is damaged; earlier reports are forgotten")
 
     def change(self, change: Callable[[GuardState], tuple[GuardState, Result]]) -> Result:
         """Replace the state by the first result of ``change``, and return the second.
@@ -122,7 +125,7 @@ class GuardMemory:
 
         def changed(state: GuardState) -> GuardState:
             after, result = change(state)
-            results.append((_bounded(after), result))
+            results.append((_limited_state(after), result))
             return results[-1][0]
 
         is_saved = self._path is not None
@@ -130,7 +133,7 @@ class GuardMemory:
             if self._path is None:
                 changed(self.state)
             else:
-                change_state(self._path, GuardState, lambda in_file: changed(self._merged(in_file)))
+                change_state(self._path, GuardState, lambda file_state: changed(self._merged(file_state)))
         except OSError as error:
             is_saved = False
             if not self._has_problem:
@@ -145,7 +148,7 @@ class GuardMemory:
         return result
 
     @contextmanager
-    def resuming(self) -> Iterator[None]:
+    def resume_lock(self) -> Iterator[None]:
         """Keep other guards from resuming runs in the block. Raises TimeoutError if one is doing so."""
         if self._path is None or self._has_problem:
             yield
@@ -155,24 +158,26 @@ class GuardMemory:
         with locked_folder(folder, wait_s=0.0):
             yield
 
-    def _merged(self, in_file: GuardState) -> GuardState:
+    def _merged(self, file_state: GuardState) -> GuardState:
         """Return the state in the file with the changes that this guard could not save."""
         state, saved_state = self.state, self._saved_state
-        if not in_file.runs:
+        if not file_state.runs:
             return state  # the file is new, was deleted, or cannot be read
         if state is saved_state:
-            return in_file
+            return file_state
         runs = {key: run for key, run in state.runs.items() if saved_state.runs.get(key) != run}
         remaining_entries = [
-            entry for entry in in_file.unsent if entry in state.unsent or entry not in saved_state.unsent
+            entry for entry in file_state.unsent if entry in state.unsent or entry not in saved_state.unsent
         ]
         new_entries = [
-            entry for entry in state.unsent if entry not in in_file.unsent and entry not in saved_state.unsent
+            entry
+            for entry in state.unsent
+            if entry not in file_state.unsent and entry not in saved_state.unsent
         ]
-        return GuardState(runs=in_file.runs | runs, unsent=[*remaining_entries, *new_entries])
+        return GuardState(runs=file_state.runs | runs, unsent=[*remaining_entries, *new_entries])
 
 
-def _bounded(state: GuardState) -> GuardState:
+def _limited_state(state: GuardState) -> GuardState:
     """Limit the state to the 500 runs that were seen last, and to the newest alerts."""
     runs = sorted(state.runs.items(), key=lambda item: item[1].seen_s)[-500:]
     return replace(state, runs=dict(runs), unsent=state.unsent[-MAX_WAITING_ALERTS:])

@@ -1,6 +1,6 @@
-"""Decide what a guard does after it has read a run: pure functions of a look, the saved state and the rules.
+"""Decide what a guard does after it has read a run: pure functions of a poll, the saved state and the rules.
 
-A look is one poll of a run. It may be incomplete: then new findings are reported, but none is reported as
+A poll reads a run once. It may be incomplete: then new findings are reported, but none is reported as
 ended, and no run is stopped.
 """
 
@@ -21,17 +21,17 @@ from tui.guard.memory import Resume, RunMemory, SeenFinding, Stop
 from tui.text.times import local_time, time_key
 from tui.text.units import duration, money
 
-BLIND_AFTER_S = 300.0
-"""Report that a run cannot be read only after this time, since shorter outages are common."""
+OUTAGE_REPORT_DELAY_S = 300.0
+"""Time after which an outage of a run is reported (seconds); shorter outages are common."""
 REPEAT_STOP_S = 120.0
-"""After this time without a response, repeat the request to stop a run that still runs."""
+"""Time after which the request to stop a run is sent again if the run still runs (seconds)."""
 
 
 Action = Literal["none", "stop", "resume"]
 
 
 class Deadline(NamedTuple):
-    """A deadline as it was typed, and the time (UTC) that it means."""
+    """A deadline as the user typed it (``06:00``, ``8h``), and the time (UTC) that it means."""
 
     typed: str
     at: datetime
@@ -58,7 +58,7 @@ class GuardRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Poll:
     """The result of reading a run at ``run.at``; ``problem`` says what could not be read, empty if nothing.
 
     ``is_judged``: the findings are based on data read now. ``is_gone``: the server has no such job.
@@ -84,13 +84,13 @@ class Decision:
     is_over: bool = False
 
 
-def decide(memory: RunMemory, look: Look, rules: GuardRules, *, outage_over_s: float = 0.0) -> Decision:
-    """Decide what to do after a look at a run.
+def decide(memory: RunMemory, poll: Poll, rules: GuardRules, *, outage_end_s: float = 0.0) -> Decision:
+    """Decide what to do after a poll of a run.
 
-    ``outage_over_s`` (epoch) is when another run could be read again after a reported outage: the same outage
+    ``outage_end_s`` (epoch) is when another run could be read again after a reported outage: the same outage
     may still affect this run.
     """
-    decider = _Decider(memory, look, rules, outage_over_s)
+    decider = _Decider(memory, poll, rules, outage_end_s)
     return Decision(decider.memory, tuple(decider.alerts), decider.action, decider.is_over)
 
 
@@ -103,7 +103,7 @@ def record_stop_response(memory: RunMemory, run: RunSnapshot, problem: str) -> D
         return Decision(updated, (_alert(run, "stopped", message, "critical"),))
     if "stop" in memory.reported:
         return Decision(memory)
-    message = f"could not be stopped: {problem}. It is tried again. Why: {stop.reason}"
+    message = f"could not be stopped: {problem}. The guard tries again. Reason for the stop: {stop.reason}"
     updated = replace(memory, reported=[*memory.reported, "stop"])
     return Decision(updated, (_alert(run, "not-stopped", message, "critical"),))
 
@@ -136,9 +136,9 @@ def record_server(memory: RunMemory, now_s: float, problem: str, since_s: float)
         changes |= {"blind_reported": False, "sighted_s": now_s}
         message = f"the server answers again, {_after_outage(since_s, now_s)}"
         alerts = (Alert(None, "info", now, guard_event="sighted", message=message),)
-    elif problem and not memory.blind_reported and now_s - since_s >= BLIND_AFTER_S:
+    elif problem and not memory.blind_reported and now_s - since_s >= OUTAGE_REPORT_DELAY_S:
         changes |= {"blind_reported": True}
-        message = f"can't see any run since {_clock_time(since_s)}: {problem}"
+        message = f"no run could be read since {_clock_time(since_s)}: {problem}"
         alerts = (Alert(None, "warning", now, guard_event="blind", message=message),)
     return Decision(replace(memory, **changes), alerts)
 
@@ -158,28 +158,28 @@ def spent_usd(run: RunSnapshot) -> float | None:
 
 @dataclass
 class _Decider:
-    """Applies the rules to one look; its fields are then the new state, the alerts and the action."""
+    """Applies the rules to one poll; its fields are then the new state, the alerts and the action."""
 
     memory: RunMemory
-    look: Look
+    poll: Poll
     rules: GuardRules
-    outage_over_s: float
+    outage_end_s: float
     alerts: list[Alert] = field(default_factory=list)
     action: Action = "none"
     is_over: bool = False
 
     def __post_init__(self) -> None:
-        self.run = self.look.run
+        self.run = self.poll.run
         self.job = self.run.job
         self.now_s = self.run.at.timestamp()
-        self._update_visibility()
-        if not self.look.is_judged:
+        self._update_outage()
+        if not self.poll.is_judged:
             return
         self._update_status()
         self._update_findings()
         if self.job.is_finished:
             self._consider_resume()
-        elif self.look.is_complete:
+        elif self.poll.is_complete:
             self._consider_stop()
 
     def _change(self, **values: Any) -> None:
@@ -197,11 +197,13 @@ class _Decider:
 
     # Observations
 
-    def _update_visibility(self) -> None:
-        if not self.look.problem:
+    def _update_outage(self) -> None:
+        if not self.poll.problem:
             if self.memory.blind_reported:
                 self._report(
-                    "sighted", f"seen again, {_after_outage(self.memory.blind_since_s, self.now_s)}", "info"
+                    "sighted",
+                    f"can be read again, {_after_outage(self.memory.blind_since_s, self.now_s)}",
+                    "info",
                 )
                 self._change(sighted_s=self.now_s)
             self._change(blind_since_s=None, blind_reported=False, seen_s=self.now_s)
@@ -209,13 +211,13 @@ class _Decider:
         # Not later than now: the clock may have been set back.
         since_s = min(self.memory.blind_since_s or self.memory.seen_s or self.now_s, self.now_s)
         self._change(blind_since_s=since_s)
-        if self.now_s - max(since_s, min(self.outage_over_s, self.now_s)) < BLIND_AFTER_S:
+        if self.now_s - max(since_s, min(self.outage_end_s, self.now_s)) < OUTAGE_REPORT_DELAY_S:
             return
-        self.is_over = self.look.is_gone
+        self.is_over = self.poll.is_gone
         if self.memory.blind_reported:
             return
         self._change(blind_reported=True)
-        message = f"can't be seen since {_clock_time(since_s)}: {self.look.problem}"
+        message = f"could not be read since {_clock_time(since_s)}: {self.poll.problem}"
         if self.is_over:
             message += ". It is no longer watched"
         elif self.rules.may_stop:
@@ -242,15 +244,15 @@ class _Decider:
         findings = dict(self.memory.findings)
         last_seen_s = dict(self.memory.last_seen_s)
         for key, finding in present_findings.items():
-            looks = findings[key].looks if key in findings else 0
+            poll_count = findings[key].looks if key in findings else 0
             if key not in findings:
                 self.alerts.append(Alert(self.job, finding.severity, self.run.at, finding))
             since_s = finding.since.timestamp() if finding.since is not None else None
-            looks += self.look.is_complete
-            findings[key] = SeenFinding(text=finding.text, since_s=since_s, looks=looks)
+            poll_count += self.poll.is_complete
+            findings[key] = SeenFinding(text=finding.text, since_s=since_s, looks=poll_count)
             last_seen_s[key] = self.now_s
-        for key in findings.keys() - present_findings.keys() if self.look.is_complete else ():
-            # A finding ends at the second complete look without it: at the first, the run may have ended.
+        for key in findings.keys() - present_findings.keys() if self.poll.is_complete else ():
+            # A finding ends at the second complete poll without it: at the first, the run may have ended.
             if findings[key].looks:
                 findings[key] = replace(findings[key], looks=0)
                 continue
@@ -300,9 +302,9 @@ class _Decider:
     def _due_stop(self) -> Stop | None:
         """Return a stop with its cause and reason if a rule requires a stop now, else None."""
         for finding in self.run.findings:
-            looks = self.memory.findings[finding.key].looks
-            # A finding stops a run only after two consecutive looks, since one response may be wrong.
-            if str(finding.kind) in self.rules.stop_on and looks >= 2:
+            poll_count = self.memory.findings[finding.key].looks
+            # A finding stops a run only after two consecutive polls, since one response may be wrong.
+            if str(finding.kind) in self.rules.stop_on and poll_count >= 2:
                 return Stop(cause=finding.key, reason=f"{finding.kind}: {finding.text}")
         until = self.rules.until
         if until is not None and self.run.at >= until.at:
@@ -316,7 +318,7 @@ class _Decider:
         if cost_usd is None:
             if self._is_first("budget"):
                 message = (
-                    "can't watch the budget: its nodes have no known price; see [prices] in the settings"
+                    "can't watch the budget: the price of the nodes is unknown; see [prices] in the settings"
                 )
                 self._report("not-stopped", message)
             return None
@@ -367,7 +369,7 @@ def _alert(run: RunSnapshot, event: Event, message: str, severity: Severity) -> 
 
 
 def is_worth_sending(memory: RunMemory, alert: Alert) -> bool:
-    """Return True if an alert is worth a notification; ``memory`` is the state before this look.
+    """Return True if an alert is worth a notification; ``memory`` is the state before this poll.
 
     Findings that have ended or soon came back are not worth one, nor are changes of the status.
     """
@@ -382,7 +384,7 @@ def is_worth_sending(memory: RunMemory, alert: Alert) -> bool:
 
 
 def resumable_statuses() -> tuple[str, ...]:
-    """Return the statuses after which a run can be resumed; not STOPPED, because a user decided that."""
+    """Return the statuses after which a guard can resume a run; not STOPPED: a user stopped that run."""
     return tuple(map(short_status, (JobStatus.PREEMPTED, JobStatus.FAILED, JobStatus.EXPIRED)))
 
 

@@ -23,13 +23,13 @@ from tui.alerts.delivery import WEBHOOK_TIMEOUT_S, AlertDelivery, Destination
 from tui.alerts.payloads import Record
 from tui.analysis.connection import ClockOffset
 from tui.analysis.run.snapshot import RunSnapshot
-from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
+from tui.guard.memory import GuardMemory, GuardState, RunMemory, UnsentAlert
 from tui.guard.rules import (
-    BLIND_AFTER_S,
+    OUTAGE_REPORT_DELAY_S,
     Deadline,
     Decision,
     GuardRules,
-    Look,
+    Poll,
     decide,
     is_worth_sending,
     record_resume_response,
@@ -42,12 +42,12 @@ from tui.settings.model import NotificationSettings
 from tui.settings.runs import DEFAULT, RunSettings
 from tui.text.units import counted, duration
 
-MAX_LOOK_S = 90.0
-"""A look that took longer is outdated, and never stops a run."""
+MAX_POLL_S = 90.0
+"""The result of a poll that took longer is outdated: it never stops a run."""
 CLAIM_S = WEBHOOK_TIMEOUT_S + 5.0
-"""How long a guard that tries to deliver an alert keeps other guards from delivering it."""
+"""Seconds for which a guard that tries to deliver an alert keeps other guards from delivering it."""
 LAST_DELIVERY_S = 30.0
-"""How long a guard that ends waits for its alerts to be delivered."""
+"""Seconds for which a guard, before it exits, waits for its alerts to be delivered."""
 
 Resumer = Callable[[TrainingJob, datetime, Collection[str]], Awaitable[TrainingJob]]
 """Resumes a job and returns the new job. Raises RequestError and NotResumed.
@@ -74,7 +74,7 @@ class Reporting:
 
 
 class Guard:
-    """Watches runs until they end. ``find_more`` is called at intervals and lists more jobs to watch."""
+    """Watches runs until they end. ``find_more`` is called at intervals and returns further jobs to watch."""
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class Guard:
         self._watchers: dict[str, RunWatcher] = {}
         self._unreadable_ids: set[str] = set()
         """IDs of the jobs whose outage was reported and is not over."""
-        self.last_looks: dict[str, Look] = {}
-        """The newest look at each run, by job ID."""
+        self.last_polls: dict[str, Poll] = {}
+        """The newest poll of each run, by job ID."""
 
     async def run(self, jobs: Iterable[TrainingJob]) -> None:
         """Watch the jobs, and the jobs that resume them, until all have ended."""
@@ -135,7 +135,7 @@ class Guard:
             if not newest.blind_reported:
                 now_s = self._clock.now().timestamp()
                 since_s = newest.blind_since_s or now_s
-                self._transact("", lambda memory: record_server(memory, now_s, problem, since_s))
+                self._save_and_report("", lambda memory: record_server(memory, now_s, problem, since_s))
 
         jobs = await retrying(
             find,
@@ -147,10 +147,10 @@ class Guard:
         record("")
         return jobs
 
-    async def look_once(self, jobs: Iterable[TrainingJob]) -> None:
-        """Look at each job once, and carry out the decisions."""
+    async def poll_once(self, jobs: Iterable[TrainingJob]) -> None:
+        """Poll each job once, and carry out the decisions."""
         self._queue_unsent()
-        await asyncio.gather(*(self._look_and_act(job) for job in jobs))
+        await asyncio.gather(*(self._poll_and_act(job) for job in jobs))
 
     def known_jobs(self) -> dict[str, RunMemory]:
         """Return the saved state of this server's runs by job ID."""
@@ -173,10 +173,10 @@ class Guard:
             self._tasks[job.id] = asyncio.create_task(self._watch_one(job), name=f"guard {job.id}")
 
     async def _watch_one(self, job: TrainingJob) -> None:
-        while not await self._look_and_act(job):
+        while not await self._poll_and_act(job):
             await self._run_periodic_tasks()
             running_count = sum(not task.done() for task in self._tasks.values())
-            is_complete = self.last_looks[job.id].is_complete
+            is_complete = self.last_polls[job.id].is_complete
             pause_s = POLL_EVERY_S if is_complete else 5.0
             # More than ten runs are read less often, to limit requests.
             await self._clock.sleep(pause_s * max(1.0, running_count / 10))
@@ -206,63 +206,63 @@ class Guard:
 
     def _watcher_of(self, job: TrainingJob) -> RunWatcher:
         if job.id not in self._watchers:
-            self._transact(job.id, lambda memory: Decision(_with_initial_status(memory, job)))
+            self._save_and_report(job.id, lambda memory: Decision(_with_initial_status(memory, job)))
             self._watchers[job.id] = RunWatcher(
                 self._client, job, self._settings, clock_offset=self._clock_offset
             )
         return self._watchers[job.id]
 
-    async def _look_and_act(self, job: TrainingJob) -> bool:
-        """Look at a run and carry out the decision; return True if the run need not be read again."""
-        look = await self._bounded_look(self._watcher_of(job))
-        self.last_looks[look.run.job.id] = look
-        decision = self._decide(look)
+    async def _poll_and_act(self, job: TrainingJob) -> bool:
+        """Poll a run and carry out the decision; return True if the run need not be read again."""
+        poll = await self._poll_with_time_limit(self._watcher_of(job))
+        self.last_polls[poll.run.job.id] = poll
+        decision = self._decide(poll)
         if decision.action == "stop":
-            await self._stop(look)
+            await self._stop(poll)
         elif decision.action == "resume":
-            return await self._resume_run(look, decision.memory)
+            return await self._resume_run(poll, decision.memory)
         return decision.is_over
 
-    async def _bounded_look(self, watcher: RunWatcher) -> Look:
-        """Look at a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
+    async def _poll_with_time_limit(self, watcher: RunWatcher) -> Poll:
+        """Poll a run with a time limit: the log's stream retries endlessly, which would hide an outage."""
         started_s = self._clock.monotonic()
-        look_task = asyncio.create_task(self._look(watcher))
+        poll_task = asyncio.create_task(self._poll(watcher))
         try:
-            while not look_task.done() and self._clock.monotonic() - started_s < BLIND_AFTER_S:
-                await asyncio.wait((look_task,), timeout=1.0)
-            if look_task.done():
-                return look_task.result()
-            problem = f"it can't be read within {duration(BLIND_AFTER_S)}"
+            while not poll_task.done() and self._clock.monotonic() - started_s < OUTAGE_REPORT_DELAY_S:
+                await asyncio.wait((poll_task,), timeout=1.0)
+            if poll_task.done():
+                return poll_task.result()
+            problem = f"it can't be read within {duration(OUTAGE_REPORT_DELAY_S)}"
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         finally:
-            look_task.cancel()
-            await asyncio.gather(look_task, return_exceptions=True)
+            poll_task.cancel()
+            await asyncio.gather(poll_task, return_exceptions=True)
         del self._watchers[watcher.job.id]  # the watcher may have folded only a part of the new lines
-        return Look(watcher.update(), problem, is_judged=False)
+        return Poll(watcher.update(), problem, is_judged=False)
 
-    async def _look(self, watcher: RunWatcher) -> Look:
+    async def _poll(self, watcher: RunWatcher) -> Poll:
         try:
             await watcher.read_status()
         except RequestError as error:
-            return Look(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
+            return Poll(watcher.update(), str(error), is_judged=False, is_gone=isinstance(error, NotFound))
         if watcher.job.is_finished:
-            return Look(watcher.update(findings=(), history_known=True))
+            return Poll(watcher.update(findings=(), history_known=True))
         age_s = 0.0 if self._rules.after_checkpoint else CHECKPOINTS_AGE_S
         try:
             await watcher.poll(watcher.log.read_newest_then_older, checkpoints_age_s=age_s)
             await self._read_costs(watcher)
         except RequestError as error:
-            return Look(watcher.update(), str(error), is_judged=False)
+            return Poll(watcher.update(), str(error), is_judged=False)
         await watcher.check()
-        return Look(watcher.snapshot, self._problem_text(watcher.snapshot))
+        return Poll(watcher.snapshot, self._problem_text(watcher.snapshot))
 
     def _problem_text(self, run: RunSnapshot) -> str:
-        """Return a text about what could not be read, or that reading took too long; empty if complete."""
+        """Return which data could not be read, or that reading took too long; empty without a problem."""
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()
-        return f"reading it took {duration(took_s)}" if took_s > MAX_LOOK_S else ""
+        return f"reading it took {duration(took_s)}" if took_s > MAX_POLL_S else ""
 
     async def _read_costs(self, watcher: RunWatcher) -> None:
         """Read the price once, and if there is a budget, the bill at intervals."""
@@ -278,17 +278,17 @@ class Guard:
     def _server(self) -> str:
         return urlsplit(self._client.remote.api_url).netloc
 
-    def _decide(self, look: Look) -> Decision:
-        job_id = look.run.job.id
-        outage_over_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
+    def _decide(self, poll: Poll) -> Decision:
+        job_id = poll.run.job.id
+        outage_end_s = max((run.sighted_s for run in self.known_jobs().values()), default=0.0)
 
         def change(memory: RunMemory) -> Decision:
-            if 0 < memory.seen_s - look.run.at.timestamp() < MAX_LOOK_S:
-                return Decision(memory)  # another guard's look is newer
-            memory, rules = self._with_deadline(memory, look.run.at)
-            return decide(memory, look, rules, outage_over_s=outage_over_s)
+            if 0 < memory.seen_s - poll.run.at.timestamp() < MAX_POLL_S:
+                return Decision(memory)  # another guard's poll is newer
+            memory, rules = self._with_deadline(memory, poll.run.at)
+            return decide(memory, poll, rules, outage_end_s=outage_end_s)
 
-        return self._transact(job_id, change)
+        return self._save_and_report(job_id, change)
 
     def _with_deadline(self, memory: RunMemory, now: datetime) -> tuple[RunMemory, GuardRules]:
         """Return state and rules with the run's saved deadline, if an earlier guard had the same deadline."""
@@ -316,7 +316,7 @@ class Guard:
 
     def forget_deadlines(self) -> None:
         """Discard the saved deadlines of the runs that this guard has read."""
-        keys = {f"{self._server}/{job_id}" for job_id in self.last_looks}
+        keys = {f"{self._server}/{job_id}" for job_id in self.last_polls}
 
         def change(state: GuardState) -> tuple[GuardState, None]:
             runs = {
@@ -327,11 +327,11 @@ class Guard:
 
         self._memory.change(change)
 
-    def _transact(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
+    def _save_and_report(self, job_id: str, change: Callable[[RunMemory], Decision]) -> Decision:
         """Save a decision and its undelivered alerts together, then show and queue the alerts."""
         key = f"{self._server}/{job_id}"
 
-        def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[Unsent]]]:
+        def changed(state: GuardState) -> tuple[GuardState, tuple[Decision, list[UnsentAlert]]]:
             before = state.runs.get(key, RunMemory())
             decision = change(before)
             unsent = self._alerts_to_send(before, decision.alerts)
@@ -349,7 +349,7 @@ class Guard:
         self._queue(unsent)
         return decision
 
-    def _alerts_to_send(self, before: RunMemory, alerts: Iterable[Alert]) -> list[Unsent]:
+    def _alerts_to_send(self, before: RunMemory, alerts: Iterable[Alert]) -> list[UnsentAlert]:
         delivery = self._reporting.delivery
         if delivery is None:
             return []
@@ -361,37 +361,37 @@ class Guard:
             and not self._is_shared_outage(alert)
         ]
         return [
-            Unsent(way=destination, record=delivery.record(alert))
+            UnsentAlert(way=destination, record=delivery.record(alert))
             for alert in sent_alerts
             for destination in delivery.destinations
         ]
 
     def _is_shared_outage(self, alert: Alert) -> bool:
-        """Return True for an alert about a run's outage while a reported outage of another run lasts."""
+        """Return True if the alert is about an outage of a run while another run has a reported outage."""
         other_ids = self._unreadable_ids - {alert.job.id} if alert.job is not None else set()
         return alert.event in ("blind", "sighted") and bool(other_ids)
 
     # Stopping and resuming
 
-    async def _stop(self, look: Look) -> None:
-        job, problem = look.run.job, ""
+    async def _stop(self, poll: Poll) -> None:
+        job, problem = poll.run.job, ""
         try:
             await self._client.jobs.stop(job.project_id, job.id)
         except RequestError as error:
             if error.may_have_happened:
-                return  # the next look shows whether the run has stopped
+                return  # the next poll shows whether the run has stopped
             problem = str(error)
-        self._transact(job.id, lambda memory: record_stop_response(memory, look.run, problem))
+        self._save_and_report(job.id, lambda memory: record_stop_response(memory, poll.run, problem))
 
-    async def _resume_run(self, look: Look, memory: RunMemory) -> bool:
+    async def _resume_run(self, poll: Poll, memory: RunMemory) -> bool:
         """Resume a run; return False if this must be tried again."""
         assert self._resume is not None and memory.resume is not None
-        run, resume_count, job, problem = look.run, memory.resumes + 1, None, ""
+        run, resume_count, job, problem = poll.run, memory.resumes + 1, None, ""
         since = datetime.fromtimestamp(memory.resume.at_s, UTC)
         resumes = [known_run.resume for known_run in self.known_jobs().values()]
         other_ids = [resume.job_id for resume in resumes if resume is not None]
         try:
-            with self._memory.resuming():
+            with self._memory.resume_lock():
                 job = await self._resume(run.job, since, other_ids)
         except TimeoutError:
             return False  # another guard is resuming a run, maybe the same run
@@ -404,13 +404,13 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         if job is not None:
-            self._transact(job.id, lambda memory: Decision(replace(memory, resumes=resume_count)))
-        self._transact(run.job.id, lambda memory: record_resume_response(memory, run, job, problem))
+            self._save_and_report(job.id, lambda memory: Decision(replace(memory, resumes=resume_count)))
+        self._save_and_report(run.job.id, lambda memory: record_resume_response(memory, run, job, problem))
         return True
 
     # Sending
 
-    def _queue(self, unsent: Iterable[Unsent]) -> None:
+    def _queue(self, unsent: Iterable[UnsentAlert]) -> None:
         delivery = self._reporting.delivery
         if delivery is not None:
             for alert in unsent:
@@ -420,32 +420,32 @@ class Guard:
         self._queue(self._memory.state.unsent)
 
     def _send_heartbeat(self) -> None:
-        looks = [look for look in self.last_looks.values() if not look.run.job.is_finished]
+        polls = [poll for poll in self.last_polls.values() if not poll.run.job.is_finished]
         problem_count = sum(
-            any(finding.severity != "info" for finding in look.run.findings) for look in looks
+            any(finding.severity != "info" for finding in poll.run.findings) for poll in polls
         )
-        incomplete_count = sum(not look.is_complete for look in looks)
+        incomplete_count = sum(not poll.is_complete for poll in polls)
         facts = [
-            f"watching {counted(len(looks), 'run')}",
+            f"watching {counted(len(polls), 'run')}",
             f"{problem_count} with problems" if problem_count else "",
         ]
         message = ", ".join(
-            filter(None, [*facts, f"{incomplete_count} can't be seen" if incomplete_count else ""])
+            filter(None, [*facts, f"{incomplete_count} could not be read" if incomplete_count else ""])
         )
         alert = Alert(None, "info", self._clock.now(), guard_event="heartbeat", message=message)
         self._memory.change(_without_heartbeats)  # an old heartbeat that could not be sent is useless
-        self._transact("", lambda memory: Decision(memory, (alert,)))
+        self._save_and_report("", lambda memory: Decision(memory, (alert,)))
 
 
 def _with_initial_status(memory: RunMemory, job: TrainingJob) -> RunMemory:
-    """Record a running job's status, so that its end is reported even if it ends before the first look."""
+    """Record a running job's status, so that its end is reported even if it ends before the first poll."""
     if memory.status or job.is_finished:
         return memory
     return replace(memory, status=job.current_status)
 
 
 @asynccontextmanager
-async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
+async def background_delivery(delivery: AlertDelivery | None) -> AsyncIterator[None]:
     """Deliver alerts until the block ends, and for a while afterwards."""
     if delivery is None:
         yield
@@ -460,7 +460,7 @@ async def sending(delivery: AlertDelivery | None) -> AsyncIterator[None]:
         task.cancel()
 
 
-class RememberedAlerts:
+class UndeliveredAlerts:
     """The undelivered alerts in the state file, shared by all running guards."""
 
     def __init__(self, memory: GuardMemory, clock: Clock) -> None:
@@ -487,7 +487,7 @@ class RememberedAlerts:
         since_s = now_s - entry.tried_s
         if entry.guard not in ("", self._guard_id) and 0 <= since_s < CLAIM_S:
             return state, CLAIM_S - since_s
-        claim = Unsent(way=destination, record=dict(record), guard=self._guard_id, tried_s=now_s)
+        claim = UnsentAlert(way=destination, record=dict(record), guard=self._guard_id, tried_s=now_s)
         unsent = [*state.unsent[:index], claim, *state.unsent[index + 1 :]]
         return replace(state, unsent=unsent), 0.0
 
@@ -505,7 +505,7 @@ def _without_heartbeats(state: GuardState) -> tuple[GuardState, None]:
     return replace(state, unsent=unsent), None
 
 
-def _index_of_alert(unsent: Sequence[Unsent], destination: Destination, record: Record) -> int | None:
+def _index_of_alert(unsent: Sequence[UnsentAlert], destination: Destination, record: Record) -> int | None:
     """Return the index of an alert in ``unsent``; None if it has been delivered or dropped."""
     entries = enumerate(unsent)
     return next(

@@ -122,8 +122,8 @@ async def read_checkpoints(client: TrainingClient, facts: Facts, jobs: Sequence[
     # Of several jobs, files are not used: jobs may share checkpoint names, and a file does not name its job.
     known_files = files[0] if len(jobs) == 1 else None
     updated_facts = facts.with_checkpoints(jobs[0].id if jobs else "", checkpoints, known_files)
-    secret_names, store_secret = secrets or (None, facts.store_secret)
-    return replace(updated_facts, secret_names=secret_names, store_secret=store_secret)
+    secret_names, store_secret_command = secrets or (None, facts.store_secret_command)
+    return replace(updated_facts, secret_names=secret_names, store_secret_command=store_secret_command)
 
 
 async def _jobs(

@@ -28,7 +28,7 @@ from tui.screens.dialogs import ConfirmScreen, PathDialog
 from tui.screens.highlighting import text_lines
 from tui.screens.job.page import JobPage
 from tui.system.saved_files import expanded_path, is_existing_file
-from tui.system.starters import FilesInTheWay, StarterProject, write_starters
+from tui.system.starters import FilesAlreadyExist, StarterProject, write_starters
 from tui.tables.column import Column, Heading, Span
 from tui.text.sanitize import clip, sanitize, sanitize_beginning
 from tui.text.units import bytes_iec
@@ -113,7 +113,7 @@ class StarterScreen(PathDialog[Path]):
         folder = expanded_path(typed.strip() or ".")
         try:
             write_starters({folder: self._starter})
-        except FilesInTheWay as problem:
+        except FilesAlreadyExist as problem:
             raise ValueError(str(problem)) from problem
         return folder / "config.py"
 

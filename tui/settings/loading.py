@@ -83,10 +83,10 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
     open_brackets = start = 0
     first_line = line = 1
     for token in _TOKEN.finditer(f"{text}\n"):
-        word = token[0]
-        line += word.count("\n")
-        open_brackets += (word in "[{") - (word in "]}")
-        if word == "\n" and open_brackets <= 0:
+        token_text = token[0]
+        line += token_text.count("\n")
+        open_brackets += (token_text in "[{") - (token_text in "]}")
+        if token_text == "\n" and open_brackets <= 0:
             statement = text[start : token.end()]
             if statement.strip() and not statement.lstrip().startswith("#"):
                 yield first_line, statement
@@ -111,7 +111,7 @@ BOOLEANS |= {"0": False, "no": False, "off": False, "false": False}
 
 
 def variable_of(setting: str) -> str:
-    """Return the variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
+    """Return the environment variable of a setting: ``refresh.fleet_s`` → ``BT_TUI_REFRESH_FLEET_S``."""
     return "BT_TUI_" + setting.upper().replace(".", "_")
 
 
@@ -128,30 +128,30 @@ def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str
     """Add the values of environment variables, and their origins; skip empty variables."""
     for setting, kind in setting_names():
         variable = variable_of(setting)
-        raw = environ.get(variable, "").strip()
-        if not raw and setting == "theme.no_color" and environ.get(NO_COLOR_VARIABLE):
-            variable, raw = NO_COLOR_VARIABLE, "true"
-        if not raw:
+        raw_text = environ.get(variable, "").strip()
+        if not raw_text and setting == "theme.no_color" and environ.get(NO_COLOR_VARIABLE):
+            variable, raw_text = NO_COLOR_VARIABLE, "true"
+        if not raw_text:
             continue
         section, _, name = setting.rpartition(".")
         if section and not isinstance(values.get(section), dict):
             values[section] = {}
         table = values[section] if section else values
-        value, previous = _parsed_value(raw, kind), table.get(name)
+        value, previous = _parsed_value(raw_text, kind), table.get(name)
         table[name] = previous | value if isinstance(previous, dict) and isinstance(value, dict) else value
         origins[setting] = f"environment {variable}"
 
 
-def _parsed_value(raw: str, kind: Any) -> Any:
+def _parsed_value(raw_text: str, kind: Any) -> Any:
     """Parse lists, tables and numbers as TOML; keep other text, which validation rejects if it is invalid."""
     if kind is bool:
-        return BOOLEANS.get(raw.lower(), raw)
-    if raw[0] not in "[{" and kind not in (int, float):
-        return raw
+        return BOOLEANS.get(raw_text.lower(), raw_text)
+    if raw_text[0] not in "[{" and kind not in (int, float):
+        return raw_text
     try:
-        return _parse_toml(f"value = {raw}")["value"]
+        return _parse_toml(f"value = {raw_text}")["value"]
     except ValueError:
-        return raw
+        return raw_text
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 MAX_FILE_BYTES = 250_000
 READONLY = "readonly"
-HEALTH = "health"
+HEALTH_TABLE = "health"
 RETIRED_THRESHOLDS = frozenset(
     {
         "active_from",
@@ -298,14 +298,14 @@ def _read_file(
         return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
     origins = {name: f"{path}:{line}" for name, line in lines_of(text).items()}
     for name in _without_retired(values):
-        origin = _nearest_origin(f"{HEALTH}.{name.partition('=')[0]}", origins) or str(path)
-        ignored.append(Problem(origin, f"{HEALTH}.{name}", "no longer exists; it has no effect"))
+        origin = _nearest_origin(f"{HEALTH_TABLE}.{name.partition('=')[0]}", origins) or str(path)
+        ignored.append(Problem(origin, f"{HEALTH_TABLE}.{name}", "no longer exists; it has no effect"))
     return values, origins, []
 
 
 def _without_retired(values: Tree) -> list[str]:
     """Remove settings of earlier versions; return their names below ``[health]``."""
-    health_table = values.get(HEALTH)
+    health_table = values.get(HEALTH_TABLE)
     if not isinstance(health_table, dict):
         return []
     names = [name for name in health_table if name in RETIRED_THRESHOLDS]

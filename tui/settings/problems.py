@@ -17,7 +17,7 @@ from tui.actions.table import ACTIONS, JOB_TABS, SCOPE_TITLES, Scope, actions_of
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-EVERYWHERE = (Scope.SCREEN, Scope.APP)
+SCOPES_ACTIVE_EVERYWHERE = (Scope.SCREEN, Scope.APP)
 
 _KEY_NAMES = frozenset(
     {"enter", "escape", "tab", "space", "backspace", "delete", "insert", "home", "end"}
@@ -32,7 +32,7 @@ _TEXTUAL_NAMES = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Unicode names of characters → Textual's names, where the two differ."""
+"""Textual's name of each character whose Unicode name is different, by Unicode name."""
 
 
 def key_name(key: str) -> str | None:
@@ -125,10 +125,10 @@ def _action_text(action_id: str) -> str:
 def _scopes_active_together() -> Iterator[tuple[Scope, ...]]:
     job_scopes = {Scope.JOB, Scope.RECORDING, *(scope for tab in JOB_TABS.values() for scope in tab)}
     for scope in Scope:
-        if scope not in job_scopes and scope not in EVERYWHERE:
-            yield (scope, *EVERYWHERE)
+        if scope not in job_scopes and scope not in SCOPES_ACTIVE_EVERYWHERE:
+            yield (scope, *SCOPES_ACTIVE_EVERYWHERE)
     for tab in JOB_TABS.values():
-        yield (Scope.JOB, Scope.RECORDING, *tab, *EVERYWHERE)
+        yield (Scope.JOB, Scope.RECORDING, *tab, *SCOPES_ACTIVE_EVERYWHERE)
 
 
 _ADVICE = {

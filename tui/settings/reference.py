@@ -93,7 +93,7 @@ def toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)  # JSON and TOML write other values alike
 
 
-def template() -> str:
+def settings_file_template() -> str:
     validate = command_line("config", "validate")
     lines = [
         f"# Settings of bt-tui. Uncomment what you change; check it with: {validate}",
@@ -105,14 +105,14 @@ def template() -> str:
         if heading != section:
             section = heading
             description = entry.text if entry.is_table else section_text(section)
-            lines += [*_comment(description), f"[{section}]", ""]
+            lines += [*_comment_lines(description), f"[{section}]", ""]
         if entry.is_table:
             continue
-        lines += _comment(entry.text)
+        lines += _comment_lines(entry.text)
         default = toml_value(entry.default) if entry.default is not None else '"…"'
         lines += [f"# {entry.key} = {default}", ""]
     lines += [
-        *_comment(one_line(PatternSettings.__doc__ or "")),
+        *_comment_lines(one_line(PatternSettings.__doc__ or "")),
         "# [[patterns]]",
         '# name = "my trainer"',
         "# regex = 'it (?P<step>\\d+) of (?P<total>\\d+): (?P<loss>[\\d.]+)'",
@@ -120,7 +120,7 @@ def template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _comment(text: str) -> list[str]:
+def _comment_lines(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, 98, break_long_words=False)]
 
 

@@ -1,4 +1,4 @@
-"""Remember layout, bookmarks and more between sessions; the dashboard also works without remembered state.
+"""Save the layout, bookmarks and more between sessions; the dashboard also works without saved state.
 
 A state file is a ``State`` as JSON. A field whose stored value has the wrong type gets its default, and the
 next save overwrites that value. Processes that share a file lock it to write, and each writes only its own

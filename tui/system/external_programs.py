@@ -25,7 +25,7 @@ from tui.system.saved_files import save_entries
 if TYPE_CHECKING:
     from api_client.models.logs import LogEntry
 
-KEY_VARIABLES = frozenset({API_KEY_VARIABLE, TRUSS_KEY_VARIABLE})
+API_KEY_VARIABLES = frozenset({API_KEY_VARIABLE, TRUSS_KEY_VARIABLE})
 """Environment variables that may hold an API key."""
 
 
@@ -34,7 +34,7 @@ def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
     Pagers, editors and users' programs need no API key, and some of them store or transmit their environment.
     """
-    return {name: value for name, value in environ.items() if name not in KEY_VARIABLES}
+    return {name: value for name, value in environ.items() if name not in API_KEY_VARIABLES}
 
 
 def open_in_browser(link: str) -> bool:
@@ -83,12 +83,12 @@ def copy_through_tmux(text: str, environ: Mapping[str, str]) -> bool:
 
 Program = Literal["pager", "editor"]
 
-_VARIABLES: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
-_FALLBACKS: dict[Program, tuple[str, ...]] = {
+_VARIABLES_OF_PROGRAM: dict[Program, tuple[str, ...]] = {"pager": ("PAGER",), "editor": ("VISUAL", "EDITOR")}
+_FALLBACK_PROGRAMS: dict[Program, tuple[str, ...]] = {
     "pager": ("less", "more"),
     "editor": ("nano", "vim", "vi"),
 }
-_SUPPORT_ROW_ARGUMENT = frozenset(
+_PROGRAMS_WITH_ROW_ARGUMENT = frozenset(
     {"less", "more", "most", "nano", "vi", "vim", "nvim", "view", "emacs", "emacsclient"}
 )
 """Programs that open a file at row 12 if called with ``+12``."""
@@ -96,14 +96,14 @@ _SUPPORT_ROW_ARGUMENT = frozenset(
 
 def program_of(kind: Program, environ: Mapping[str, str]) -> list[str] | None:
     """Return the command and its arguments: from the environment, else an installed program, else None."""
-    for name in _VARIABLES[kind]:
+    for name in _VARIABLES_OF_PROGRAM[kind]:
         try:
             arguments = shlex.split(environ.get(name, ""))
         except ValueError:
             continue  # unbalanced quotes
         if arguments:
             return arguments
-    return next(([name] for name in _FALLBACKS[kind] if shutil.which(name)), None)
+    return next(([name] for name in _FALLBACK_PROGRAMS[kind] if shutil.which(name)), None)
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class RowFinder:
 def at_row(command: list[str], row: int | None) -> list[str]:
     """Add ``+ROW`` to open the file there, if the program supports that and ``command`` names no row."""
     has_row = any(word.startswith("+") for word in command[1:])
-    if row is None or has_row or Path(command[0]).name not in _SUPPORT_ROW_ARGUMENT:
+    if row is None or has_row or Path(command[0]).name not in _PROGRAMS_WITH_ROW_ARGUMENT:
         return command
     return [*command, f"+{row}"]
 

@@ -69,7 +69,7 @@ def cache_styles_without_widgets() -> None:
 
 
 class IdleCollector:
-    """Runs full collections in pauses of typing: the longer the last collection, the longer the pause."""
+    """Runs full garbage collections while no key is pressed; a longer collection waits for a longer pause."""
 
     def __init__(self) -> None:
         # high enough for a first list of 10,000 jobs: many new objects, but no garbage
@@ -77,11 +77,11 @@ class IdleCollector:
 
     def collect_if_idle(self, idle_s: float) -> None:
         """Run a full collection if there are many new objects and no key was pressed for ``idle_s``."""
-        collections = gc.get_count()[2]
-        fullness = collections / self._full_collection_size
+        young_collection_count = gc.get_count()[2]
+        fullness = young_collection_count / self._full_collection_size
         # The pause is 20 times as long as a collection takes: three seconds in a large recording.
         pause_s = max(PAINT_TIME_S, 20 * self._duration_s * (1 - fullness)) if fullness < 4 else 0.0
-        if collections >= MIN_YOUNG_COLLECTIONS and idle_s >= pause_s:
+        if young_collection_count >= MIN_YOUNG_COLLECTIONS and idle_s >= pause_s:
             began_s = thread_time()
             gc.collect()
             _return_memory()

@@ -135,7 +135,7 @@ RESTORE_SEQUENCES = (
 """Escape sequences that end all modes of Textual's driver; written if Textual's own writer is blocked."""
 
 
-class _Display:
+class _TerminalOutput:
     """The output file of Textual's writer thread; calls ``leave`` if the terminal is gone."""
 
     def __init__(self, file: TextIO, leave: Callable[[], object]) -> None:
@@ -143,15 +143,15 @@ class _Display:
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:
-        with self._leave_if_gone():
+        with self._leave_if_terminal_gone():
             self._file.write(text)
 
     def flush(self) -> None:
-        with self._leave_if_gone():
+        with self._leave_if_terminal_gone():
             self._file.flush()
 
     @contextmanager
-    def _leave_if_gone(self) -> Iterator[None]:
+    def _leave_if_terminal_gone(self) -> Iterator[None]:
         try:
             yield
         except BlockingIOError:  # another program made the terminal non-blocking; it still exists
@@ -174,7 +174,7 @@ class TerminalDriver(LinuxDriver):
         streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
         self._terminals = [stream.fileno() for stream in streams if stream is not None and stream.isatty()]
         if sys.__stderr__ is not None:
-            self._file = _Display(sys.__stderr__, self._leave_hung_up)  # type: ignore[assignment]
+            self._file = _TerminalOutput(sys.__stderr__, self._leave_hung_up)  # type: ignore[assignment]
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._has_terminal = self._writer_thread is not None
 

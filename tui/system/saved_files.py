@@ -59,7 +59,7 @@ class Outbox:
             self._lock = None
 
 
-def sweep_abandoned() -> None:
+def delete_abandoned_outboxes() -> None:
     """Delete outbox folders that killed processes of this user left in the temporary directory."""
     for root in Path(tempfile.gettempdir()).glob(f"{_OUTBOX_PREFIX}*"):
         if _is_abandoned(root):
@@ -101,7 +101,7 @@ def delivery_path(app: DeliveryHost, path: Path) -> Path:
     return outbox.path_for(path.name) if app.is_web and isinstance(outbox, Outbox) else path
 
 
-def delivered_as(files: Sequence[Path]) -> str:
+def download_name(files: Sequence[Path]) -> str:
     """Return the name of the download: that of the only file, or of a zip archive of all files.
 
     Several files become one archive because browsers ask before accepting several downloads for one key
@@ -167,10 +167,10 @@ async def save_entries(
     return count
 
 
-def proposed_path(*names: str, suffix: str = ".csv", otherwise: str = "export") -> Path:
+def proposed_path(*names: str, suffix: str = ".csv", fallback_name: str = "export") -> Path:
     """Return a path in the working folder; names from a server cannot lead out of it."""
     stem = "-".join(_UNSAFE_IN_NAMES.sub("-", name).strip("-.") for name in names if name)
-    return Path(f"{stem.strip('-.')[:80] or otherwise}{suffix}")
+    return Path(f"{stem.strip('-.')[:80] or fallback_name}{suffix}")
 
 
 def typed_path(typed: str) -> Path:

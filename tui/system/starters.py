@@ -39,8 +39,8 @@ STARTER_PROJECTS = (
 )
 
 
-class FilesInTheWay(Exception):
-    """Some files already exist, so nothing has been written."""
+class FilesAlreadyExist(Exception):
+    """Raised if files of a template already exist; then no file of the template has been written."""
 
     def __init__(self, paths: list[Path]) -> None:
         super().__init__(f"not overwritten: {', '.join(map(str, paths))}")
@@ -49,7 +49,7 @@ class FilesInTheWay(Exception):
 def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: bool = False) -> list[Path]:
     """Write each template into its folder, creating missing folders; return the files in order.
 
-    Existing files are not overwritten without ``force``: FilesInTheWay is raised. Raises OSError with the
+    Existing files are not overwritten without ``force``: FilesAlreadyExist is raised. Raises OSError with the
     name of the file that cannot be written.
     """
     contents = {
@@ -60,7 +60,7 @@ def write_starters(projects_by_folder: Mapping[Path, StarterProject], *, force: 
     }
     in_the_way = [path for path in contents if path.exists() or path.is_symlink()]
     if in_the_way and not force:
-        raise FilesInTheWay(in_the_way)
+        raise FilesAlreadyExist(in_the_way)
     for path, source in contents.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

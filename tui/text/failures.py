@@ -1,4 +1,4 @@
-"""Texts for failed requests that may have taken effect, and for list responses with unreadable records."""
+"""Messages about failed requests that may have taken effect, and about invalid records in a response."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ def labeled_ticks(ticks: Sequence[float], formats: Iterable[LabelFormat]) -> tup
     If no format does, use the last one, and drop each tick whose label an earlier tick has.
     """
     tick_by_label: dict[str, float] = {}
-    for label in formats:
+    for format_label in formats:
         tick_by_label = {}
         for tick in ticks:
-            tick_by_label.setdefault(label(tick), tick)
+            tick_by_label.setdefault(format_label(tick), tick)
         if len(tick_by_label) == len(ticks):
             break
     return tuple((tick, text) for text, tick in tick_by_label.items())

@@ -10,7 +10,7 @@ from tui.text.sanitize import sanitize, sanitize_multiline, sanitize_whole
 from tui.text.times import iso_time_of_ns, stamp_text
 
 NO_NODE = "-"
-"""Shown in place of the node's name for lines without a node."""
+"""Text shown instead of a node name for log lines without a node."""
 
 
 def entry_fields(entry: LogEntry) -> dict[str, Any]:
@@ -45,11 +45,11 @@ def entry_text(entry: LogEntry, timezone: tzinfo | None = None) -> str:
     if isinstance(entry, LogGap):
         begin, end = stamp_text(entry.start_ns, timezone), stamp_text(entry.end_ns, timezone)
         return f"-- gap {begin} to {end}: {sanitize(entry.reason)} --"
-    first, *others = entry.message.rstrip("\r\n").split("\n")
+    first_line, *other_lines = entry.message.rstrip("\r\n").split("\n")
     level = f"{sanitize(entry.level)}  " if entry.level else ""
     stamp, node = stamp_text(entry.timestamp_ns, timezone), sanitize(entry.replica or NO_NODE)
-    indented = (f"    {sanitize_whole(line)}" for line in others)
-    return "\n".join((f"{stamp}  {node}  {level}{sanitize_whole(first)}", *indented))
+    indented = (f"    {sanitize_whole(line)}" for line in other_lines)
+    return "\n".join((f"{stamp}  {node}  {level}{sanitize_whole(first_line)}", *indented))
 
 
 def message_text(entry: LogEntry) -> str:

@@ -52,13 +52,13 @@ def abbreviated_names(names: Sequence[str], cells: int) -> list[str]:
     if all(cell_width(name) <= cells for name in names):
         return list(names)
     distinct_count = len(set(names))
-    cores = _without_common_ends(names)
+    middles = _without_common_ends(names)
     ways: tuple[tuple[Callable[[str, int], str], Sequence[str]], ...] = (
         (clip, names),
         (_clip_start, names),
-        (clip, cores),
-        (_clip_start, cores),
-        (clip_middle, cores),
+        (clip, middles),
+        (_clip_start, middles),
+        (clip_middle, middles),
     )
     most_distinct: list[str] = []
     for cut, long_names in ways:
@@ -73,20 +73,20 @@ def clip_middle(name: str, cells: int) -> str:
     """Cut a sanitized name to ``cells`` cells, replacing its middle by an ellipsis if it was cut."""
     if cell_width(name) <= cells:
         return name
-    room = cells - cell_width(ELLIPSIS)
-    if room < 2:
+    room_cells = cells - cell_width(ELLIPSIS)
+    if room_cells < 2:
         return clip(name, cells)
     # Names differ more often at their ends, so the end gets more cells than the beginning.
-    head = clip(name, int(room * 0.4), ellipsis="")
+    head = clip(name, int(room_cells * 0.4), ellipsis="")
     return head + _clip_start(name, cells - cell_width(head))
 
 
 def _clip_start(text: str, cells: int) -> str:
-    """Cut the beginning of a text."""
+    """Shorten a text to ``cells`` cells, replacing its beginning by an ellipsis."""
     if cell_width(text) <= cells:
         return text
-    start, room = len(text), cells - cell_width(ELLIPSIS)
-    while start and (room := room - cell_width(text[start - 1])) >= 0:
+    start, room_cells = len(text), cells - cell_width(ELLIPSIS)
+    while start and (room_cells := room_cells - cell_width(text[start - 1])) >= 0:
         start -= 1
     return ELLIPSIS + text[start:]
 
@@ -95,13 +95,13 @@ def _without_common_ends(names: Sequence[str]) -> list[str]:
     """Replace the common prefix and the common suffix of the names by an ellipsis each."""
     prefix_length = common_prefix_length(names)
     suffix_length = common_prefix_length([name[::-1] for name in names])
-    cores = []
+    middles = []
     for name in names:
         has_both = prefix_length + suffix_length < len(name)  # else the prefix and the suffix overlap
-        core = name[prefix_length : len(name) - suffix_length] if has_both else name[prefix_length:]
+        middle = name[prefix_length : len(name) - suffix_length] if has_both else name[prefix_length:]
         before, after = ELLIPSIS if prefix_length else "", ELLIPSIS if suffix_length and has_both else ""
-        cores.append(f"{before}{core}{after}" if core else name)
-    return cores
+        middles.append(f"{before}{middle}{after}" if middle else name)
+    return middles
 
 
 def common_prefix_length(names: Sequence[str]) -> int:

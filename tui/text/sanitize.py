@@ -127,12 +127,12 @@ def _visible_character(character: str) -> str:
     """Return a printable character as it is, and the visible replacement of any other."""
     if character.isprintable():
         return character
-    code = ord(character)
+    code_point = ord(character)
     if character == "\n" or character in "\u2028\u2029":
         return _PICTURE_OF_NEWLINE
-    if code < _C0_END:
-        return chr(_CONTROL_PICTURES + code)
-    if code == _DELETE:
+    if code_point < _C0_END:
+        return chr(_CONTROL_PICTURES + code_point)
+    if code_point == _DELETE:
         return "\u2421"
     category = unicodedata.category(character)
     if category == "Zs":
@@ -160,15 +160,15 @@ def clip(text: str, cells: int, *, ellipsis: str = ELLIPSIS) -> str:
     head = text[: (cells + 1) * _CHARACTERS_PER_CELL]
     if len(head) == len(text) and cell_width(head) <= cells:
         return text
-    room = cells - cell_width(ellipsis)
-    if room < 0:
+    room_cells = cells - cell_width(ellipsis)
+    if room_cells < 0:
         return clip(ellipsis, cells, ellipsis="") if ellipsis else ""
     if head.isascii():
-        return head[:room] + ellipsis
-    used = 0
+        return head[:room_cells] + ellipsis
+    used_cells = 0
     for start, _end, width in split_graphemes(head)[0]:
-        used += width
-        if used > room:
+        used_cells += width
+        if used_cells > room_cells:
             return head[:start] + ellipsis
     return head + ellipsis
 

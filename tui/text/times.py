@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from time import localtime
 
-from tui.text.units import UNIT_S
+from tui.text.units import SECONDS_PER_UNIT
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # not api_client.clock.EPOCH: that module imports asyncio
 
@@ -90,7 +90,7 @@ _DURATION = re.compile(r"(?:\d{1,6}(?:\.\d{1,3})?[smhdw] ?){1,5}")
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(Z?)", re.IGNORECASE)
 _NAMED_TIMES = {"now": "newest", "end": "newest", "last": "newest", "start": "oldest", "begin": "oldest"}
-"""The field of ``LogTimes`` that each word means."""
+"""The field of ``LogTimes`` for each word that users can type as a time."""
 
 TIME_EXAMPLES = "12:30 · 2026-11-21 12:30 · -15m · +1h · 15m ago · 1h20m (from the start)"
 """Examples of input for ``parse_time``, shown as a hint while the user types a time."""
@@ -137,9 +137,9 @@ def _parse_time(text: str, times: LogTimes) -> datetime:
     span = text.removesuffix(" ago")
     if _DURATION.fullmatch(span):
         return times.newest - parse_duration(span) if span != text else times.oldest + parse_duration(span)
-    clock = _TIME_OF_DAY.fullmatch(text)
-    if clock is not None:
-        return _latest_time_of_day(clock, times)
+    time_match = _TIME_OF_DAY.fullmatch(text)
+    if time_match is not None:
+        return _latest_time_of_day(time_match, times)
     return _parse_date(text, times)
 
 
@@ -149,35 +149,37 @@ def parse_duration(text: str) -> timedelta:
     if not _DURATION.fullmatch(text):
         raise ValueError(f"not a duration: {text[:40]}")
     values = _NUMBER_AND_UNIT.findall(text)
-    return timedelta(seconds=sum(float(number) * UNIT_S[unit] for number, unit in values))
+    return timedelta(seconds=sum(float(number) * SECONDS_PER_UNIT[unit] for number, unit in values))
 
 
-def _aware_time(day: date, clock: re.Match[str] | None, timezone: tzinfo | None) -> datetime:
+def _aware_time(day: date, time_match: re.Match[str] | None, timezone: tzinfo | None) -> datetime:
     """Return a time of day (a match of ``_TIME_OF_DAY``; None for midnight) on a day."""
-    hour, minute, second = (int(digits or 0) for digits in clock.groups()[:3]) if clock else (0, 0, 0)
+    hour, minute, second = (
+        (int(digits or 0) for digits in time_match.groups()[:3]) if time_match else (0, 0, 0)
+    )
     naive = datetime(day.year, day.month, day.day, hour, minute, second)  # noqa: DTZ001 - made aware below
-    if clock is not None and clock[4]:
+    if time_match is not None and time_match[4]:
         return naive.replace(tzinfo=UTC)
     return naive.astimezone() if timezone is None else naive.replace(tzinfo=timezone)
 
 
-def _latest_time_of_day(clock: re.Match[str], times: LogTimes) -> datetime:
+def _latest_time_of_day(time_match: re.Match[str], times: LogTimes) -> datetime:
     try:
-        last_day = _last_day(clock, times)
-        return _latest_time((last_day, last_day - timedelta(days=1)), clock, times)
+        last_day = _last_day(time_match, times)
+        return _latest_time((last_day, last_day - timedelta(days=1)), time_match, times)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"no such time: {clock[0]}") from error
+        raise ValueError(f"no such time: {time_match[0]}") from error
 
 
-def _last_day(clock: re.Match[str] | None, times: LogTimes) -> date:
+def _last_day(time_match: re.Match[str] | None, times: LogTimes) -> date:
     """Return the date of the log's end, in the time zone of the typed time."""
-    return times.newest.astimezone(UTC if clock is not None and clock[4] else times.timezone).date()
+    return times.newest.astimezone(UTC if time_match is not None and time_match[4] else times.timezone).date()
 
 
-def _latest_time(days: Iterable[date], clock: re.Match[str] | None, times: LogTimes) -> datetime:
+def _latest_time(days: Iterable[date], time_match: re.Match[str] | None, times: LogTimes) -> datetime:
     """Return the latest time on one of the ``days`` (newest first) that is not after the end of the log."""
     for day in days:
-        moment = _aware_time(day, clock, times.timezone)
+        moment = _aware_time(day, time_match, times.timezone)
         if moment <= times.newest:
             return moment
     raise ValueError
@@ -195,13 +197,15 @@ def _anniversaries(month: int, day: int, last_year: int) -> Iterator[date]:
 
 def _parse_date(text: str, times: LogTimes) -> datetime:
     match = re.fullmatch(r"(?:(\d{4})-)?(\d{1,2})-(\d{1,2})(?:[ T]+(\S.*))?", text)
-    clock = _TIME_OF_DAY.fullmatch(match[4]) if match is not None and match[4] else None
-    if match is not None and (match[4] is None or clock is not None):
+    time_match = _TIME_OF_DAY.fullmatch(match[4]) if match is not None and match[4] else None
+    if match is not None and (match[4] is None or time_match is not None):
         month, day = int(match[2]), int(match[3])
         try:
             if match[1]:
-                return _aware_time(date(int(match[1]), month, day), clock, times.timezone)
-            return _latest_time(_anniversaries(month, day, _last_day(clock, times).year), clock, times)
+                return _aware_time(date(int(match[1]), month, day), time_match, times.timezone)
+            return _latest_time(
+                _anniversaries(month, day, _last_day(time_match, times).year), time_match, times
+            )
         except (ValueError, OverflowError) as error:
             raise ValueError(f"no such date: {text[:40]}") from error
     try:

@@ -16,7 +16,7 @@ UNKNOWN = "–"
 MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S
 DAY_S = 24 * HOUR_S
-UNIT_S = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
+SECONDS_PER_UNIT = {"s": 1, "m": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": 7 * DAY_S}
 """Number of seconds in each unit that a typed duration may have."""
 
 BYTES_PER_MIB = 1024**2
@@ -56,10 +56,10 @@ def bytes_iec(size_bytes: float | None) -> str:
     if round(size_bytes) < _IEC_STEP:
         return f"{round(size_bytes)} B"
     value = float(size_bytes)
-    last = len(_IEC_UNITS) - 1
+    last_power = len(_IEC_UNITS) - 1
     power = 0
     # Compare the rounded value: 1023.7 KiB becomes 1.00 MiB, not 1024 KiB.
-    while power < last and (power == 0 or round(value) >= _IEC_STEP):
+    while power < last_power and (power == 0 or round(value) >= _IEC_STEP):
         value /= _IEC_STEP
         power += 1
     digits = f"{value:.0f}" if value >= 999.5 else significant(value)

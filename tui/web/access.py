@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 TOKEN_PARAMETER = "token"
-COOKIE = "bt-tui"
-NO_TOKEN = (
+COOKIE_NAME = "bt-tui"
+NO_TOKEN_MESSAGE = (
     "Open this dashboard with the full address that bt-tui serve printed, including its token.\n"
     "Copy it from the terminal into the address bar; links on other sites don't work.\n"
     "bt-tui serve creates a new token at every start.\n"
@@ -59,10 +59,10 @@ class AccessGuard:
         if self._is_token(request.query.get(TOKEN_PARAMETER, "")):
             # The token must not stay in the address, which is displayed, stored in the history and shared.
             redirect = web.HTTPSeeOther(self.root, headers=HEADERS)
-            redirect.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path=self.root)
+            redirect.set_cookie(COOKIE_NAME, self.token, httponly=True, samesite="Strict", path=self.root)
             raise redirect
-        if not self._is_token(request.cookies.get(COOKIE, "")):
-            raise web.HTTPForbidden(text=NO_TOKEN, headers=HEADERS)
+        if not self._is_token(request.cookies.get(COOKIE_NAME, "")):
+            raise web.HTTPForbidden(text=NO_TOKEN_MESSAGE, headers=HEADERS)
         return await handler(request)
 
     def _is_token(self, text: str) -> bool:

@@ -67,7 +67,7 @@ class PageDriver(WebDriver):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Offer a file to the page, which downloads it from the server; the file must have a path."""
+        """Offer a file for download by the page; the server sends the file, so it must have a path."""
         binary.close()
         offer = {"key": delivery_key, "file": binary.name, "save_as": safe_name(save_path.name)}
         self.write_meta({"type": "file_offered", **offer})

@@ -25,15 +25,15 @@ from textual_serve.app_service import AppService
 from textual_serve.server import Server
 
 from api_client.listening import ConnectionLimit
-from tui.system.saved_files import sweep_abandoned
+from tui.system.saved_files import delete_abandoned_outboxes
 from tui.web.access import AccessGuard, add_headers
 
-HERE = Path(__file__).parent
-PAGE = (HERE / "page.html").read_text(encoding="utf-8")
-DRIVER = "tui.web.driver:PageDriver"
+ASSETS_FOLDER = Path(__file__).parent
+PAGE_TEMPLATE = (ASSETS_FOLDER / "page.html").read_text(encoding="utf-8")
+DRIVER_NAME = "tui.web.driver:PageDriver"
 
 
-class Offer(NamedTuple):
+class OfferedFile(NamedTuple):
     """A file on this machine, and its name in the browser (see ``tui.system.saved_files.safe_name``)."""
 
     path: Path
@@ -49,12 +49,12 @@ class PageDashboard(AppService):
 
     def __init__(self, command: str, **options: Any) -> None:
         super().__init__(command, **options)
-        self.offers: dict[str, Offer] = {}
-        """Files that the page may fetch, by unguessable keys."""
+        self.offered_files: dict[str, OfferedFile] = {}
+        """Files that the page may download, by the unguessable key in their URL."""
         self._shutdown_task: asyncio.Task[None] | None = None
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
-        return {**super()._build_environment(width, height), "TEXTUAL_DRIVER": DRIVER}
+        return {**super()._build_environment(width, height), "TEXTUAL_DRIVER": DRIVER_NAME}
 
     async def run(self) -> None:
         """Forward the output until the process has ended for any reason, then close the page."""
@@ -63,7 +63,7 @@ class PageDashboard(AppService):
             await super().run()
         finally:
             if await self._process.wait() != 0:  # it was killed or crashed: delete its files
-                await asyncio.to_thread(sweep_abandoned)
+                await asyncio.to_thread(delete_abandoned_outboxes)
             with suppress(ConnectionError):
                 await self.remote_close()
 
@@ -75,7 +75,7 @@ class PageDashboard(AppService):
         message = json.loads(data)
         with suppress(ConnectionError):
             if message["type"] == "file_offered":
-                self.offers[message["key"]] = Offer(Path(message["file"]), message["save_as"])
+                self.offered_files[message["key"]] = OfferedFile(Path(message["file"]), message["save_as"])
                 # textual-serve's own message to the page, which then follows a link to the file
                 await self.remote_write_str(json.dumps(["deliver_file_start", message["key"]]))
             else:
@@ -106,8 +106,8 @@ class PageDashboard(AppService):
             self._task = None
 
 
-IDLE_S = 75.0
-"""Timeout for receiving the head of a request, and for sending a response of which nothing is read."""
+IDLE_TIMEOUT_S = 75.0
+"""Seconds to wait for the headers of a request, and for a client that reads nothing of a response."""
 
 
 class DashboardServer(Server):
@@ -137,17 +137,22 @@ class DashboardServer(Server):
     async def show_page(self, request: web.Request) -> web.Response:
         """Serve the page; its websocket uses the requested host, so that tunnels work."""
         websocket = f"{'wss' if request.secure else 'ws'}://{request.host}{self._guard.root}ws"
-        text = PAGE.format(title=escape(self.title), websocket=escape(websocket, quote=True))
+        text = PAGE_TEMPLATE.format(title=escape(self.title), websocket=escape(websocket, quote=True))
         return web.Response(text=text, content_type="text/html")
 
     async def send_asset(self, request: web.Request) -> web.FileResponse:
-        return web.FileResponse(HERE / request.match_info["name"])
+        return web.FileResponse(ASSETS_FOLDER / request.match_info["name"])
 
     async def send_file(self, request: web.Request) -> web.StreamResponse:
         """Send a file, or the requested range, that the dashboard of an open page offers."""
         key = request.match_info["key"]
         offer = next(
-            (dashboard.offers[key] for dashboard in self._dashboards if key in dashboard.offers), None
+            (
+                dashboard.offered_files[key]
+                for dashboard in self._dashboards
+                if key in dashboard.offered_files
+            ),
+            None,
         )
         if offer is None:
             raise web.HTTPNotFound(text="This file is no longer available; save it again.\n")
@@ -170,7 +175,9 @@ class DashboardServer(Server):
         self._dashboards.add(dashboard)
         try:
             # The size is a query parameter, which may be missing.
-            await dashboard.start(_cells(request, "width", 80), _cells(request, "height", 24))
+            await dashboard.start(
+                _requested_cells(request, "width", 80), _requested_cells(request, "height", 24)
+            )
             await self._process_messages(websocket, dashboard)
         finally:
             await dashboard.stop()
@@ -180,11 +187,11 @@ class DashboardServer(Server):
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
         """Forward the page's input; textual-serve's version fails on a lone surrogate."""
         async for message in websocket:
-            match _decoded(message):
+            match _decoded_message(message):
                 case ["stdin", str(keys)]:
                     await app_service.send_bytes(keys.encode("utf-8", "ignore"))
                 case ["resize", {"width": int(columns), "height": int(rows)}]:
-                    await app_service.set_terminal_size(_clamped(columns), _clamped(rows))
+                    await app_service.set_terminal_size(_clamped_cells(columns), _clamped_cells(rows))
                 case ["ping", sent]:
                     await websocket.send_json(["pong", sent])
                 case ["focus"]:
@@ -201,17 +208,17 @@ class DashboardServer(Server):
         Raises OSError if the address is not available.
         """
         _configure_logging()
-        await asyncio.to_thread(sweep_abandoned)
+        await asyncio.to_thread(delete_abandoned_outboxes)
         stop_requested = asyncio.Event()
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signal_number, stop_requested.set)
-        limit = ConnectionLimit(IDLE_S)
+        limit = ConnectionLimit(IDLE_TIMEOUT_S)
         limit.handle_accept_errors(loop)
         runner = web.AppRunner(
             await self._make_app(),
             access_log=None,
-            keepalive_timeout=IDLE_S,
+            keepalive_timeout=IDLE_TIMEOUT_S,
             shutdown_timeout=3.0,
         )
         await runner.setup()
@@ -229,20 +236,20 @@ class DashboardServer(Server):
             await runner.cleanup()
 
 
-def _decoded(message: WSMessage) -> Any:
+def _decoded_message(message: WSMessage) -> Any:
     with suppress(ValueError, RecursionError):
         return message.json() if message.type is WSMsgType.TEXT else None
     return None
 
 
-def _cells(request: web.Request, name: str, otherwise: int) -> int:
+def _requested_cells(request: web.Request, name: str, default: int) -> int:
     try:
-        return _clamped(int(request.query[name]))
+        return _clamped_cells(int(request.query[name]))
     except (KeyError, ValueError):
-        return otherwise
+        return default
 
 
-def _clamped(cells: int) -> int:
+def _clamped_cells(cells: int) -> int:
     return min(max(1, cells), 2000)
 
 

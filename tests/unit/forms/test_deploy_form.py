@@ -34,7 +34,7 @@ from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.run.checkpoints import CheckpointFault, KeptLosses, saved_key
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.forms.deployment import (
-    ALL_QUESTIONS,
+    ALL_QUESTION_IDS,
     DEPLOY,
     REVIEW,
     DeployForm,
@@ -68,7 +68,7 @@ def test_the_newest_job_is_proposed_and_those_that_never_ran_are_shown_with_the_
 @pytest.mark.parametrize("store", ["bt-tui --remote lab secrets set hf_access_token --team t1", ""])
 def test_workspace_without_secrets_suggests_storing_one_if_it_can(store: str) -> None:
     form = form_of(lora("a"), secrets=())
-    form = replace(form, facts=replace(form.facts, store_secret=store))
+    form = replace(form, facts=replace(form.facts, store_secret_command=store))
     remark = question_named(to(form, REVIEW), "hf_secret").remark
     assert remark.endswith(f"The workspace has no secrets; store one: {store}" if store else "no secrets.")
 
@@ -252,7 +252,7 @@ def test_a_file_is_asked_only_for_what_it_lacks_and_keeps_what_nothing_asks_for(
     details = CheckpointList(download_folder="/models", checkpoints=[full])
     config = DeployCheckpointsConfig(checkpoint_details=details, compute=Compute(cpu_count=7, memory="9Gi"))
     facts = form_of(checkpoint("a", "full")).facts
-    form = replace(filled_form(DeployAnswers(), config, NOW), facts=facts, always_asked=ALL_QUESTIONS)
+    form = replace(filled_form(DeployAnswers(), config, NOW), facts=facts, always_asked=ALL_QUESTION_IDS)
 
     assert [each.flag for each in form.missing] == ["--model-name", "--gpu"]
     asked = []
@@ -298,8 +298,8 @@ def test_variables_of_options_go_before_those_of_the_file() -> None:
 
 def test_loops_checkpoints_are_asked_about_their_service_alone() -> None:
     loops = DeployCheckpointsConfig(checkpoint_details=CheckpointList(loops_checkpoint_ids=["l"]))
-    facts = replace(form_of().facts, checkpoints_of="")
-    form = replace(filled_form(DeployAnswers(), loops, NOW), facts=facts, always_asked=ALL_QUESTIONS)
+    facts = replace(form_of().facts, checkpoints_job_id="")
+    form = replace(filled_form(DeployAnswers(), loops, NOW), facts=facts, always_asked=ALL_QUESTION_IDS)
     form = to(form, REVIEW, model_name="m")
     asked = ["model_name", "gpu", "hf_secret", "environment", "secrets", REVIEW]
     assert [question.id for question in form.questions] == asked

@@ -15,11 +15,11 @@ from tui.analysis.health.registry import KINDS
 from tui.analysis.run.finding import HealthFinding
 from tui.guard.memory import RunMemory
 from tui.guard.rules import (
-    BLIND_AFTER_S,
+    OUTAGE_REPORT_DELAY_S,
     REPEAT_STOP_S,
     Deadline,
     GuardRules,
-    Look,
+    Poll,
     decide,
     is_worth_sending,
     record_stop_response,
@@ -39,13 +39,13 @@ AFTER = replace(STOP_ON_NAN, after_checkpoint=True)
 
 def seen(
     minute: float, *findings: HealthFinding, problem: str = "", judged: bool = True, **changes: Any
-) -> Look:
+) -> Poll:
     at = ONE_O_CLOCK + timedelta(minutes=minute)
     snapshot = replace(BASE, at=at, seen_at=at, findings=findings, **changes)
-    return Look(snapshot, problem, is_judged=judged)
+    return Poll(snapshot, problem, is_judged=judged)
 
 
-def ended(minute: float, status: str) -> Look:
+def ended(minute: float, status: str) -> Poll:
     return seen(minute, job=job("llama70", status))
 
 
@@ -56,34 +56,34 @@ def stored(memory: RunMemory) -> RunMemory:
 
 @dataclass
 class Story:
-    """What a guard decided in a row of looks; a stop is answered with ``problem``."""
+    """What a guard decided in a row of polls; a stop is answered with ``problem``."""
 
     rules: GuardRules = field(default_factory=GuardRules)
     memory: RunMemory = field(default_factory=RunMemory)
     problem: str = ""
-    outage_over_s: float = 0.0
+    outage_end_s: float = 0.0
     stops: int = 0
     is_over: bool = False
     notified: list[str] = field(default_factory=list)
 
-    def look(self, look: Look) -> list[str]:
-        decision = decide(self.memory, look, self.rules, outage_over_s=self.outage_over_s)
+    def poll(self, poll: Poll) -> list[str]:
+        decision = decide(self.memory, poll, self.rules, outage_end_s=self.outage_end_s)
         alerts = list(decision.alerts)
         self.notified += [each.event for each in alerts if is_worth_sending(self.memory, each)]
         self.memory, self.is_over = decision.memory, decision.is_over
         if decision.action == "stop":
             self.stops += 1
-            answer = record_stop_response(self.memory, look.run, self.problem)
+            answer = record_stop_response(self.memory, poll.run, self.problem)
             self.memory, alerts = answer.memory, [*alerts, *answer.alerts]
         return [f"{each.event}:{each.finding.key}" if each.finding else each.event for each in alerts]
 
-    def looks(self, *looks: Look) -> list[list[str]]:
-        return [self.look(look) for look in looks]
+    def polls(self, *polls: Poll) -> list[list[str]]:
+        return [self.poll(poll) for poll in polls]
 
 
 NAN_BEGINS, NAN_ENDS = "finding:loss-not-finite", "finding-ended:loss-not-finite"
 AT_13_05 = GuardRules(until=Deadline("13:05", ONE_O_CLOCK + timedelta(minutes=5)))
-BLIND_AFTER_MIN = BLIND_AFTER_S / 60
+BLIND_AFTER_MIN = OUTAGE_REPORT_DELAY_S / 60
 UNSEEN = [
     seen(minute, problem="down", judged=False)
     for minute in (1, BLIND_AFTER_MIN - 1, BLIND_AFTER_MIN, BLIND_AFTER_MIN + 1)
@@ -91,7 +91,7 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize(
-    ("rules", "looks", "events"),
+    ("rules", "polls", "events"),
     [
         pytest.param(
             GuardRules(),
@@ -103,7 +103,7 @@ UNSEEN = [
             GuardRules(),
             [seen(0, NAN), seen(1), seen(2, NAN), seen(3)],
             [[NAN_BEGINS], [], [], []],
-            id="one that a look misses goes on",
+            id="one that a poll misses goes on",
         ),
         pytest.param(
             GuardRules(),
@@ -118,10 +118,10 @@ UNSEEN = [
                 *(seen(3), seen(4)),
             ],
             [[NAN_BEGINS], [], [], [], [NAN_ENDS]],
-            id="it ends only in complete looks",
+            id="it ends only in complete polls",
         ),
         pytest.param(
-            GuardRules(), [seen(0, NAN, problem="no metrics")], [[NAN_BEGINS]], id="it begins in any look"
+            GuardRules(), [seen(0, NAN, problem="no metrics")], [[NAN_BEGINS]], id="it begins in any poll"
         ),
         pytest.param(
             AT_13_05,
@@ -144,14 +144,14 @@ UNSEEN = [
     ],
 )
 def test_looks_at_a_run_are_reported_as(
-    rules: GuardRules, looks: list[Look], events: list[list[str]]
+    rules: GuardRules, polls: list[Poll], events: list[list[str]]
 ) -> None:
-    assert Story(rules).looks(*looks) == events
+    assert Story(rules).polls(*polls) == events
 
 
 def test_run_is_stopped_after_two_complete_looks() -> None:
     story = Story(STOP_ON_NAN)
-    events = story.looks(
+    events = story.polls(
         seen(0, NAN),
         seen(1, NAN, problem="no metrics"),
         seen(2, NAN, problem="down", judged=False),
@@ -159,36 +159,36 @@ def test_run_is_stopped_after_two_complete_looks() -> None:
     )
     assert events[-1] == ["stopped"]
     assert story.stops == 1
-    assert story.looks(seen(4, NAN), seen(90, NAN), seen(91, NAN)) == [[], ["not-stopped"], []]
+    assert story.polls(seen(4, NAN), seen(90, NAN), seen(91, NAN)) == [[], ["not-stopped"], []]
     assert story.stops == 1
 
 
 def test_other_findings_and_one_look_stop_nothing() -> None:
     story = Story(STOP_ON_NAN)
-    story.looks(seen(0, SLOW), seen(1, SLOW), seen(2, NAN), seen(3), seen(4, NAN, problem="no log"))
-    story.looks(seen(5, NAN), seen(6))
+    story.polls(seen(0, SLOW), seen(1, SLOW), seen(2, NAN), seen(3), seen(4, NAN, problem="no log"))
+    story.polls(seen(5, NAN), seen(6))
     assert story.stops == 0
 
 
 def test_stop_waits_for_a_checkpoint_stored_after_the_plan() -> None:
     story = Story(AFTER)
-    assert story.looks(seen(0, NAN), seen(1, NAN))[-1] == ["stop-planned"]
+    assert story.polls(seen(0, NAN), seen(1, NAN))[-1] == ["stop-planned"]
     uploading = NEW.model_copy(update={"sync_status": "SYNCING"})
-    assert story.look(seen(2, NAN, checkpoints=(*CHECKPOINTS, uploading))) == []
-    assert story.look(seen(3, NAN, checkpoints=(*CHECKPOINTS, NEW), problem="no log")) == []
-    assert story.look(seen(4, NAN, checkpoints=(*CHECKPOINTS, NEW))) == ["stopped"]
+    assert story.poll(seen(2, NAN, checkpoints=(*CHECKPOINTS, uploading))) == []
+    assert story.poll(seen(3, NAN, checkpoints=(*CHECKPOINTS, NEW), problem="no log")) == []
+    assert story.poll(seen(4, NAN, checkpoints=(*CHECKPOINTS, NEW))) == ["stopped"]
 
 
 @pytest.mark.parametrize("finding", [STALLED, IDLE])
 def test_stop_does_not_wait_for_a_checkpoint_that_never_comes(finding: HealthFinding) -> None:
     story = Story(GuardRules(stop_on=frozenset({str(finding.kind)}), after_checkpoint=True))
-    assert story.looks(seen(0, finding), seen(1, finding))[-1] == ["stopped"]
+    assert story.polls(seen(0, finding), seen(1, finding))[-1] == ["stopped"]
 
 
 def test_planned_stop_is_withdrawn_if_its_cause_is_over() -> None:
     story = Story(AFTER)
-    story.looks(seen(0, NAN), seen(1, NAN), seen(2))
-    assert story.look(seen(3, checkpoints=(*CHECKPOINTS, NEW))) == [
+    story.polls(seen(0, NAN), seen(1, NAN), seen(2))
+    assert story.poll(seen(3, checkpoints=(*CHECKPOINTS, NEW))) == [
         "finding-ended:loss-not-finite",
         "stop-withdrawn",
     ]
@@ -197,13 +197,13 @@ def test_planned_stop_is_withdrawn_if_its_cause_is_over() -> None:
 
 def test_refused_stop_is_reported_once_and_tried_again() -> None:
     story = Story(STOP_ON_NAN, problem="403")
-    story.look(seen(0, NAN))
+    story.poll(seen(0, NAN))
     again = REPEAT_STOP_S / 60
-    assert story.looks(*(seen(1 + number * again, NAN) for number in range(3))) == [["not-stopped"], [], []]
-    assert story.looks(seen(1.5 + 2 * again, NAN)) == [[]]
+    assert story.polls(*(seen(1 + number * again, NAN) for number in range(3))) == [["not-stopped"], [], []]
+    assert story.polls(seen(1.5 + 2 * again, NAN)) == [[]]
     assert story.stops == 3
     story.problem = ""
-    assert story.look(seen(1 + 3 * again, NAN)) == ["stopped"]
+    assert story.poll(seen(1 + 3 * again, NAN)) == ["stopped"]
 
 
 def test_stop_whose_answer_was_lost_is_reported_with_its_reason_before_the_end() -> None:
@@ -219,10 +219,10 @@ def test_stop_whose_answer_was_lost_is_reported_with_its_reason_before_the_end()
 
 def test_dry_run_reports_once_and_stops_nothing() -> None:
     story = Story(replace(STOP_ON_NAN, dry_run=True))
-    assert story.looks(*(seen(minute, NAN) for minute in range(4)))[1:] == [["would-stop"], [], []]
+    assert story.polls(*(seen(minute, NAN) for minute in range(4)))[1:] == [["would-stop"], [], []]
     assert story.stops == 0
     story.rules = STOP_ON_NAN
-    assert story.look(seen(5, NAN)) == ["stopped"]
+    assert story.poll(seen(5, NAN)) == ["stopped"]
 
 
 def test_what_stopping_loses_is_said() -> None:
@@ -235,15 +235,15 @@ def test_what_stopping_loses_is_said() -> None:
 def test_budget_stops_a_run_that_has_cost_as_much() -> None:
     spent = spent_usd(BASE)
     assert spent is not None
-    assert Story(GuardRules(budget_usd=spent + 1)).look(seen(0)) == []
-    assert Story(GuardRules(budget_usd=spent)).look(seen(0)) == ["stopped"]
+    assert Story(GuardRules(budget_usd=spent + 1)).poll(seen(0)) == []
+    assert Story(GuardRules(budget_usd=spent)).poll(seen(0)) == ["stopped"]
 
 
 def test_budget_without_a_price_is_reported_once() -> None:
     story = Story(GuardRules(budget_usd=1.0))
     unpriced = replace(BASE, price_per_minute=None)
-    looks = [Look(replace(unpriced, at=BASE.at + timedelta(minutes=minute))) for minute in range(3)]
-    assert story.looks(*looks) == [["not-stopped"], [], []]
+    polls = [Poll(replace(unpriced, at=BASE.at + timedelta(minutes=minute))) for minute in range(3)]
+    assert story.polls(*polls) == [["not-stopped"], [], []]
     assert story.stops == 0
 
 
@@ -258,35 +258,35 @@ def test_without_history_the_time_in_the_queue_costs_nothing() -> None:
 
 def test_end_of_a_run_is_reported_although_the_next_look_failed() -> None:
     story, stopped = Story(), job("llama70", "TRAINING_JOB_STOPPED")
-    story.looks(seen(0), seen(1, problem="down", judged=False, job=stopped))
+    story.polls(seen(0), seen(1, problem="down", judged=False, job=stopped))
     assert not story.is_over
-    assert story.look(seen(2, job=stopped)) == ["job-ended"]
+    assert story.poll(seen(2, job=stopped)) == ["job-ended"]
     assert story.is_over
 
 
 def test_outage_that_was_reported_of_another_run_is_not_reported_again() -> None:
-    story = Story(outage_over_s=(ONE_O_CLOCK + timedelta(minutes=9)).timestamp())
-    looks = (seen(minute, problem="down" if minute else "") for minute in (0, 1, 10, 13, 14.5))
-    assert story.looks(*looks) == [[], [], [], [], ["blind"]]
+    story = Story(outage_end_s=(ONE_O_CLOCK + timedelta(minutes=9)).timestamp())
+    polls = (seen(minute, problem="down" if minute else "") for minute in (0, 1, 10, 13, 14.5))
+    assert story.polls(*polls) == [[], [], [], [], ["blind"]]
 
 
 def test_job_that_is_gone_is_watched_no_longer() -> None:
     story = Story()
     for minute in (0, 1, 6):
-        story.look(replace(seen(minute, problem="no such job", judged=False), is_gone=True))
+        story.poll(replace(seen(minute, problem="no such job", judged=False), is_gone=True))
         assert story.is_over == (minute == 6)
 
 
-def due(*looks: Look) -> list[str]:
+def due(*polls: Poll) -> list[str]:
     story = Story()
-    story.looks(*looks)
+    story.polls(*polls)
     return story.notified
 
 
 def test_finding_that_wavers_is_notified_once_a_while() -> None:
     away = NEWS_AFTER_ABSENCE.total_seconds() / 60
-    looks = [seen(0, NAN), seen(1), seen(2), seen(3, NAN), seen(4), seen(5), seen(1 + away, NAN)]
-    assert due(*looks) == ["finding"]
+    polls = [seen(0, NAN), seen(1), seen(2), seen(3, NAN), seen(4), seen(5), seen(1 + away, NAN)]
+    assert due(*polls) == ["finding"]
     assert due(seen(0, NAN), seen(1), seen(2), seen(1 + away, NAN)) == ["finding", "finding"]
 
 
@@ -314,12 +314,12 @@ RULES = st.builds(
 )
 
 
-def rows(drawn: list[tuple[float, set[HealthFinding], str, int]]) -> list[Look]:
-    minute, looks = 0.0, []
+def rows(drawn: list[tuple[float, set[HealthFinding], str, int]]) -> list[Poll]:
+    minute, polls = 0.0, []
     for passed, findings, problem, saved in drawn:
         minute += passed
         more = [NEW.model_copy(update={"checkpoint_id": f"new-{number}"}) for number in range(saved)]
-        looks.append(
+        polls.append(
             seen(
                 minute,
                 *sorted(findings, key=lambda each: each.key),
@@ -328,7 +328,7 @@ def rows(drawn: list[tuple[float, set[HealthFinding], str, int]]) -> list[Look]:
                 checkpoints=(*CHECKPOINTS, *more),
             )
         )
-    return looks
+    return polls
 
 
 @given(LOOKS, RULES)
@@ -336,19 +336,19 @@ def test_no_night_stops_a_run_twice_or_blindly_or_without_cause(
     drawn: list[tuple[float, set[HealthFinding], str, int]], rules: GuardRules
 ) -> None:
     memory, stops = RunMemory(), 0
-    for look in rows(drawn):
-        decision = decide(memory, look, rules)
+    for poll in rows(drawn):
+        decision = decide(memory, poll, rules)
         memory = decision.memory
         if decision.action != "stop":
             continue
         stops += 1
-        assert look.is_complete and not rules.dry_run
+        assert poll.is_complete and not rules.dry_run
         assert (
-            any(str(each.kind) in rules.stop_on for each in look.run.findings)
+            any(str(each.kind) in rules.stop_on for each in poll.run.findings)
             or rules.budget_usd == 1.0
-            or (rules.until is not None and look.run.at >= rules.until.at)
+            or (rules.until is not None and poll.run.at >= rules.until.at)
         )
-        memory = record_stop_response(memory, look.run, "").memory
+        memory = record_stop_response(memory, poll.run, "").memory
     assert stops <= 1
 
 
@@ -357,8 +357,8 @@ def test_restart_at_any_look_changes_no_decision(
     drawn: list[tuple[float, set[HealthFinding], str, int]], rules: GuardRules
 ) -> None:
     memory = restarted = RunMemory()
-    for look in rows(drawn):
-        decision, again = decide(memory, look, rules), decide(stored(restarted), look, rules)
+    for poll in rows(drawn):
+        decision, again = decide(memory, poll, rules), decide(stored(restarted), poll, rules)
         assert (decision.alerts, decision.action) == (again.alerts, again.action)
         memory, restarted = decision.memory, again.memory
 
@@ -368,14 +368,14 @@ def test_every_finding_that_is_seen_is_reported_once_until_it_ends(
     drawn: list[tuple[float, set[HealthFinding], str, int]],
 ) -> None:
     memory, present, in_last_complete = RunMemory(), set[str](), set[str]()
-    for look in rows(drawn):
-        decision = decide(memory, look, GuardRules())
+    for poll in rows(drawn):
+        decision = decide(memory, poll, GuardRules())
         memory = decision.memory
         told = [(each.event, each.finding.key) for each in decision.alerts if each.finding is not None]
         begun = [key for event, key in told if event == "finding"]
         over = {key for event, key in told if event == "finding-ended"}
-        keys = {each.key for each in look.run.findings} if look.is_judged else set()
+        keys = {each.key for each in poll.run.findings} if poll.is_judged else set()
         assert sorted(begun) == sorted(keys - present)
-        assert over == (present - keys - in_last_complete if look.is_complete else set())
-        in_last_complete = keys if look.is_complete else in_last_complete
+        assert over == (present - keys - in_last_complete if poll.is_complete else set())
+        in_last_complete = keys if poll.is_complete else in_last_complete
         present = (present | keys) - over

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from support.log_server import FastClock
-from tui.guard.memory import GuardMemory, GuardState, RunMemory, Unsent
-from tui.guard.watch import CLAIM_S, RememberedAlerts
+from tui.guard.memory import GuardMemory, GuardState, RunMemory, UnsentAlert
+from tui.guard.watch import CLAIM_S, UndeliveredAlerts
 from tui.settings.remembered import read_state
 
 ALERT = {"event": "finding", "text": "loss is NaN"}
@@ -23,7 +23,7 @@ def see(memory: GuardMemory, run: str, status: str = "RUNNING") -> None:
 def queue(memory: GuardMemory) -> None:
     memory.change(
         lambda state: (
-            replace(state, unsent=[*state.unsent, Unsent(way="webhook", record=ALERT)]),
+            replace(state, unsent=[*state.unsent, UnsentAlert(way="webhook", record=ALERT)]),
             None,
         )
     )
@@ -76,7 +76,7 @@ async def test_alert_is_tried_by_one_guard_at_a_time_and_by_none_once_delivered(
     first = GuardMemory(path)
     queue(first)
     see(first, "a")
-    mine, theirs = RememberedAlerts(first, clock), RememberedAlerts(GuardMemory(path), clock)
+    mine, theirs = UndeliveredAlerts(first, clock), UndeliveredAlerts(GuardMemory(path), clock)
     assert await mine.claim("webhook", ALERT)
     assert await mine.claim("webhook", ALERT), "the same guard may try again at once"
     assert clock.passed_s == 0

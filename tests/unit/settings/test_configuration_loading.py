@@ -17,7 +17,7 @@ from tui.commands.support.remotes import dashboard_settings
 from tui.settings.loading import ConfigurationBroken, Settings, check_file, lines_of, load, load_or_defaults
 from tui.settings.model import Configuration, ThemeName, TimeMode
 from tui.settings.problems import fields_of
-from tui.settings.reference import entries, template
+from tui.settings.reference import entries, settings_file_template
 from tui.widgets.log_view.gutter import TIME_MODES
 
 
@@ -295,11 +295,11 @@ def test_a_mistake_elsewhere_does_not_lift_readonly(
 
 def test_a_new_file_is_valid_and_says_what_each_setting_does_and_its_default(file: Path) -> None:
     assert [entry.name for entry in entries() if not entry.text] == []
-    file.write_text(template())
+    file.write_text(settings_file_template())
     assert check_file(file) == []
-    assert all(not values for values in tomllib.loads(template()).values())
+    assert all(not values for values in tomllib.loads(settings_file_template()).values())
     lines = []
-    for line in template().splitlines():
+    for line in settings_file_template().splitlines():
         name, _, value = line.removeprefix("# ").partition(" = ")
         is_setting = line.startswith("# ") and value and name.isidentifier() and value != '"…"'
         lines.append(line.removeprefix("# ") if is_setting or line == "# [[patterns]]" else line)

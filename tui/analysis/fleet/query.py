@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from api_client.vocabulary import RUNNABLE_STATUSES, WAITING_STATUSES, JobStatus, full_status, short_status
 from tui.analysis.fleet.snapshot import JobRow
-from tui.text.units import UNIT_S
+from tui.text.units import SECONDS_PER_UNIT
 
 FIELDS = ("name", "id", "project", "status", "gpu", "user", "age", "is")
 
@@ -145,7 +145,7 @@ def _unquoted(value: str) -> str:
 
 def _age_matches(age_s: float, operator: str, value: str) -> bool:
     """Compare an age with a duration such as ``2d``; an unknown age (NaN) is neither below nor above it."""
-    bound_s = float(value[:-1]) * UNIT_S[value[-1]]
+    bound_s = float(value[:-1]) * SECONDS_PER_UNIT[value[-1]]
     return {"<": age_s < bound_s, "<=": age_s <= bound_s, ">": age_s > bound_s, ">=": age_s >= bound_s}[
         operator
     ]

@@ -17,15 +17,15 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, Output
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.tables.capacity import GPU_COLUMNS, QUEUE_COLUMNS, CapacityLine, capacity_table, queue_table
 from tui.tables.column import select_columns
 
 
-class ViewGroup(click.Group):
-    """A group that runs ``view`` when no command is named, so that ``view``'s options work on the group."""
+class GroupWithDefaultView(click.Group):
+    """A command group whose default is ``view``: ``capacity -o csv`` means ``capacity view -o csv``."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         """Insert ``view`` if there are no arguments or if the first is an option other than ``--help``."""
@@ -36,7 +36,7 @@ class ViewGroup(click.Group):
 
 
 @examples("bt-tui capacity", "bt-tui capacity -o csv", "bt-tui capacity update --help")
-@click.group(cls=ViewGroup)
+@click.group(cls=GroupWithDefaultView)
 def capacity() -> None:
     """Show GPU capacity for training: limits, usage and queue. Runs view if no command is given."""
 
@@ -49,7 +49,7 @@ def capacity() -> None:
 @capacity.command(short_help="Show GPU limits, usage and the queue.")
 @listing_format_option
 @client_command
-async def view(client: TrainingClient, output: Output) -> None:
+async def view(client: TrainingClient, output: CommandOutput) -> None:
     """Show GPU limits and usage of the organization and its teams, and the jobs that wait for GPUs.
 
     JSON is the API's response plus "jobs": the queued jobs in queue order, and the jobs that hold GPUs.
@@ -58,14 +58,14 @@ async def view(client: TrainingClient, output: Output) -> None:
     response = await client.capacity.get()
     rows = fold_capacity(response)
     if output.format == CSV:
-        output.data(csv_text([capacity_table(rows)]))
+        output.write_text(csv_text([capacity_table(rows)]))
         return
     queued, holding = await _read_allocations(client, output)
     capacity_view = CapacityView("known", rows, queued, holding)
     if not rows:
-        output.remark("no GPU limits for training")
+        output.print_message("no GPU limits for training")
     document = response.model_dump(mode="json") | {"jobs": records(queue_table(capacity_view))}
-    output.answer(document, _tables(output, capacity_view))
+    output.print_result(document, _tables(output, capacity_view))
 
 
 @examples("bt-tui capacity update --team Research --gpu-type H100 --capacity 64")
@@ -86,7 +86,7 @@ async def view(client: TrainingClient, output: Output) -> None:
 @client_command
 async def update(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     team: str,
     gpu_type: str,
     max_gpus: int,
@@ -99,29 +99,31 @@ async def update(
     target_team = await team_named(client, team)
     updated = await client.capacity.update(team_id=target_team.id, gpu_type=gpu_type, max_gpus=max_gpus)
     name = updated.team_name or target_team.name
-    output.answer(updated, f"Updated {name}'s {updated.gpu_type} capacity to {updated.limit}.\n")
+    output.print_result(updated, f"Updated {name}'s {updated.gpu_type} capacity to {updated.limit}.\n")
 
 
 async def _read_allocations(
-    client: TrainingClient, output: Output
+    client: TrainingClient, output: CommandOutput
 ) -> tuple[tuple[GpuAllocation, ...], tuple[GpuAllocation, ...]]:
     """Return the queued jobs and the jobs that hold GPUs; both are empty if the server cannot search jobs."""
     try:
         jobs = await active_jobs(client)
     except NotFound:
-        output.remark("this server cannot search jobs; the queue is unknown")
+        output.print_message("this server cannot search jobs; the queue is unknown")
         return (), ()
     return gpu_allocations(jobs, datetime.now(UTC))
 
 
-def _tables(output: Output, capacity_view: CapacityView) -> str:
-    figure_ids = "baseline limit on_demand spot free share"
+def _tables(output: CommandOutput, capacity_view: CapacityView) -> str:
+    quantity_column_ids = "baseline limit on_demand spot free share"
     organization_rows = [CapacityLine(row) for row in capacity_view.shown_rows if not row.team]
     team_rows = [CapacityLine(row) for row in capacity_view.shown_rows if row.team]
     queue_columns = select_columns(QUEUE_COLUMNS, "status gpus type age priority id name project")
     tables = (
-        table_text_if_any(select_columns(GPU_COLUMNS, f"gpu {figure_ids}"), organization_rows, output),
-        table_text_if_any(select_columns(GPU_COLUMNS, f"team gpu {figure_ids}"), team_rows, output),
+        table_text_if_any(
+            select_columns(GPU_COLUMNS, f"gpu {quantity_column_ids}"), organization_rows, output
+        ),
+        table_text_if_any(select_columns(GPU_COLUMNS, f"team gpu {quantity_column_ids}"), team_rows, output),
         table_text_if_any(queue_columns, [*capacity_view.waiting, *capacity_view.holding], output),
     )
     return "\n".join(filter(None, tables))

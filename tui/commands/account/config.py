@@ -17,15 +17,15 @@ from click.shell_completion import get_completion_class
 from api_client.files import PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, write_private
 from tui.commands.support.catalogue import COMPLETION_VARIABLE
 from tui.commands.support.options import CommandSettings, examples, format_option
-from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write
+from tui.commands.support.output import JSON, TABLE, ExitCode, cannot_write_error
 from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import need_terminal
 from tui.settings import config_path
 from tui.settings.loading import check_file, load
 from tui.settings.model import Loaded, PatternSettings
 from tui.settings.problems import Problem
-from tui.settings.reference import entries, one_line, template, toml_value
-from tui.system.external_programs import KEY_VARIABLES
+from tui.settings.reference import entries, one_line, settings_file_template, toml_value
+from tui.system.external_programs import API_KEY_VARIABLES
 from tui.tables.column import Column, text_column
 
 
@@ -51,15 +51,15 @@ def show(settings: CommandSettings, changed: bool) -> None:
     "environment VARIABLE" or "flag --NAME". For a webhook's URL only the host is shown.
     """
     loaded = load(os.environ, {"remote": settings.remote_name})
-    rows = [row for row in _rows(loaded) if not changed or row[2] != "default"]
+    rows = [row for row in _setting_rows(loaded) if not changed or row[2] != "default"]
     document = [dict(zip(("setting", "value", "origin", "description"), row, strict=True)) for row in rows]
-    settings.output.answer(document, table_text_if_any(COLUMNS, rows, settings.output))
+    settings.output.print_result(document, table_text_if_any(SETTING_COLUMNS, rows, settings.output))
 
 
-Row = tuple[str, Any, str, str]
+SettingRow = tuple[str, Any, str, str]
 """A setting, its value, its origin, and its description."""
 
-COLUMNS: tuple[Column[Row], ...] = (
+SETTING_COLUMNS: tuple[Column[SettingRow], ...] = (
     text_column("SETTING", lambda row: row[0], "name"),
     text_column("VALUE", lambda row: "–" if row[1] is None else toml_value(row[1]), shrinks=True),
     Column(
@@ -73,7 +73,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 @click.pass_obj
 def path(settings: CommandSettings) -> None:
     """Print the path of the settings file, even if it does not exist yet."""
-    settings.output.data(f"{config_path(os.environ)}\n")
+    settings.output.write_text(f"{config_path(os.environ)}\n")
 
 
 @examples("bt-tui config validate", "bt-tui config validate draft.toml")
@@ -87,7 +87,7 @@ def validate(settings: CommandSettings, file: Path | None) -> ExitCode:
     """
     settings_file = file or config_path(os.environ)
     if file is None and not settings_file.exists():
-        settings.output.remark(f"no settings file ({settings_file}); using the defaults")
+        settings.output.print_message(f"no settings file ({settings_file}); using the defaults")
         return ExitCode.OK
     return _print_problems(settings_file, settings)
 
@@ -105,10 +105,10 @@ def edit(settings: CommandSettings) -> ExitCode:
     if not settings_file.exists():
         try:
             settings_file.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
-            write_private(settings_file, template().encode())
+            write_private(settings_file, settings_file_template().encode())
         except OSError as error:
-            raise cannot_write(settings_file, error) from None
-    click.edit(filename=str(settings_file), env=dict.fromkeys(KEY_VARIABLES, ""))  # editors get no API keys
+            raise cannot_write_error(settings_file, error) from None
+    click.edit(filename=str(settings_file), env=dict.fromkeys(API_KEY_VARIABLES, ""))  # without API keys
     if settings_file.exists():
         settings_file.chmod(PRIVATE_FILE_MODE)  # the file may contain the secret URL of a webhook
     return _print_problems(settings_file, settings)
@@ -119,13 +119,13 @@ def _print_problems(file: Path, settings: CommandSettings) -> ExitCode:
     ignored: list[Problem] = []
     problems = check_file(file, ignored)
     for problem in (*problems, *ignored):
-        output.remark(str(problem))
+        output.print_message(str(problem))
     if not problems and not ignored:
-        output.remark(f"{file}: no problems")
+        output.print_message(f"{file}: no problems")
     return ExitCode.USAGE if problems else ExitCode.OK
 
 
-def _rows(loaded: Loaded) -> list[Row]:
+def _setting_rows(loaded: Loaded) -> list[SettingRow]:
     values = asdict(loaded.configuration)
     rows = []
     for entry in entries():
@@ -176,4 +176,4 @@ def completion(context: click.Context, shell: str) -> None:
     root = context.find_root()
     script = shell_class(root.command, {}, "bt-tui", COMPLETION_VARIABLE)
     text = script.source_template % script.source_vars()
-    context.ensure_object(CommandSettings).output.data(text + "\n")
+    context.ensure_object(CommandSettings).output.write_text(text + "\n")

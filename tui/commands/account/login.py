@@ -32,7 +32,7 @@ from tui.commands.support.options import (
     team_named,
     yes_option,
 )
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse_if
 from tui.commands.support.remotes import remote_name, with_own_emulator
 from tui.commands.support.session import client_command, run_on_remote, run_with
 from tui.commands.support.tables import table_text, table_text_if_any
@@ -61,16 +61,18 @@ def remotes(settings: CommandSettings) -> ExitCode:
     name = remote_name(settings.remote_name)
     listing = with_own_emulator(list_remotes(name, environ=os.environ), name)
     output = settings.output
-    rows = [row for entry in listing.remotes for row in _rows(entry)]
-    output.answer(list(map(_remote_record, listing.remotes)), table_text_if_any(COLUMNS, rows, output))
+    rows = [row for entry in listing.remotes for row in _remote_field_rows(entry)]
+    output.print_result(
+        list(map(_remote_record, listing.remotes)), table_text_if_any(REMOTE_FIELD_COLUMNS, rows, output)
+    )
     problems = (f"{entry.name}: {entry.problem}" for entry in listing.remotes if entry.problem)
     for warning in (*problems, *listing.warnings):
-        output.remark(warning)
+        output.print_message(warning)
     if listing.problem is None:
         return ExitCode.OK
-    output.remark(listing.problem)
+    output.print_message(listing.problem)
     if name is None and not any(entry.remote for entry in listing.remotes):
-        output.remark(f"set the variable, or store a key with {command_line('login')}")
+        output.print_message(f"set the variable, or store a key with {command_line('login')}")
     return ExitCode.USAGE if name is not None else ExitCode.OK
 
 
@@ -94,10 +96,10 @@ def _remote_record(listed_remote: ListedRemote) -> dict[str, Any]:
     }
 
 
-Row = tuple[Span, str, str, Span, str]
+RemoteFieldRow = tuple[Span, str, str, Span, str]
 """A row's cells: the mark of the selected remote, a remote's name, a field's name, its value, its origin."""
 
-COLUMNS: tuple[Column[Row], ...] = (
+REMOTE_FIELD_COLUMNS: tuple[Column[RemoteFieldRow], ...] = (
     Column("", " ", lambda row: [row[0]]),
     text_column("REMOTE", lambda row: row[1], "strong"),
     text_column("", lambda row: row[2], "muted"),
@@ -106,7 +108,7 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-def _rows(listed_remote: ListedRemote) -> list[Row]:
+def _remote_field_rows(listed_remote: ListedRemote) -> list[RemoteFieldRow]:
     remote = listed_remote.remote
     fields: list[tuple[str, Span, str]] = [("key", ("unusable", "bad"), "")]
     if remote is None and listed_remote.problem is None:
@@ -132,8 +134,8 @@ def _credential_text(remote: Remote) -> str:
 
 
 def _refuse_key(_context: click.Context, _parameter: click.Parameter, keys: tuple[str, ...]) -> None:
-    """Refuse ``--api-key VALUE`` and ``VALUE``, which users may try; never print the value."""
-    refuse(
+    """Raise UsageError for an API key given as an option or an argument, without printing the key."""
+    refuse_if(
         keys,
         "a key on the command line stays in the shell history and the process list; use the prompt, or pipe "
         "it in with --api-key-stdin. If it was a real key, revoke it",
@@ -174,14 +176,16 @@ def login(
     key = _key_from_stdin() if api_key_stdin else _prompted_key(remote.name, remote.app_url)
     remote = replace(remote, key=SecretText(key))
 
-    async def verify_and_store(client: TrainingClient, output: Output) -> None:
+    async def verify_and_store(client: TrainingClient, output: CommandOutput) -> None:
         owner = await key_owner(client)
         if team is not None:
             await _check_team(client, team)
         path = store_key(remote, team)
-        output.remark(f"logged in to {remote.app_url}{owner}; key stored in {path} [{remote.name}]")
+        output.print_message(f"logged in to {remote.app_url}{owner}; key stored in {path} [{remote.name}]")
         if Environment(os.environ).defines_remote:
-            output.remark("BASETEN_* variables with another key take precedence: unset them or use --remote")
+            output.print_message(
+                "BASETEN_* variables with another key take precedence: unset them or use --remote"
+            )
 
     return run_with(remote, settings, verify_and_store)
 
@@ -244,15 +248,15 @@ def logout(settings: CommandSettings) -> None:
                 lambda client, _output: client.account.log_out(),
             )
         except ApiClientError as error:
-            settings.output.remark(f"still logged in on the server: {error}")
+            settings.output.print_message(f"still logged in on the server: {error}")
     remove_section(path, name)
     delete_entry(TRUSS_SERVICE, name, os.environ)
-    settings.output.remark(f"removed remote '{name}' ({path})")
+    settings.output.print_message(f"removed remote '{name}' ({path})")
 
 
 MAX_SECRET_CHARACTERS = 1_000_000
 
-SECRETS: tuple[Column[Secret], ...] = (
+SECRET_COLUMNS: tuple[Column[Secret], ...] = (
     text_column("NAME", lambda secret: secret.name, "strong"),
     text_column("TEAM", lambda secret: secret.team_name or "", shrinks=True),
     text_column("CREATED", lambda secret: local_time(secret.created_at, DATE_AND_MINUTE)),
@@ -274,12 +278,12 @@ def secrets(context: click.Context, team: str | None) -> ExitCode | None:
         context.default_map = {name: {"team": team} for name in secrets.commands}
         return None
 
-    async def show(client: TrainingClient, output: Output) -> None:
+    async def show(client: TrainingClient, output: CommandOutput) -> None:
         team_secrets = await client.account.secrets(await _team_id(client, team))
         document = [secret.model_dump(mode="json", exclude={"value"}) for secret in team_secrets]
         if not team_secrets:
-            output.remark("no secrets")
-        output.answer(document, table_text(SECRETS, team_secrets, output))
+            output.print_message("no secrets")
+        output.print_result(document, table_text(SECRET_COLUMNS, team_secrets, output))
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -291,16 +295,20 @@ def secrets(context: click.Context, team: str | None) -> ExitCode | None:
 @team_option
 @client_command
 async def set_secret(
-    client: TrainingClient, output: Output, name: str, stray: tuple[str, ...], team: str | None
+    client: TrainingClient, output: CommandOutput, name: str, stray: tuple[str, ...], team: str | None
 ) -> None:
     """Set a secret; its value is read from a hidden prompt or from standard input.
 
     One line break at the end of the value is removed.
     """
-    refuse(stray, "a value on the command line stays in the shell history and the process list; pipe it in")
+    refuse_if(
+        stray, "a value on the command line stays in the shell history and the process list; pipe it in"
+    )
     value = await _secret_value(name)
     secret = await client.account.upsert_secret(name, value, await _team_id(client, team))
-    output.remark(f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else ""))
+    output.print_message(
+        f"set secret {secret.name}" + (f" (team {secret.team_name})" if secret.team_name else "")
+    )
 
 
 @examples("bt-tui secrets delete hf_access_token")
@@ -310,13 +318,13 @@ async def set_secret(
 @yes_option
 @client_command
 async def delete_secret(
-    client: TrainingClient, output: Output, name: str, team: str | None, assume_yes: bool
+    client: TrainingClient, output: CommandOutput, name: str, team: str | None, assume_yes: bool
 ) -> None:
     """Delete a secret, after confirmation. Jobs that use it can no longer start."""
     team_id = await _team_id(client, team)
     confirm(f"delete secret {name}?", assume_yes=assume_yes)
     await client.account.delete_secret(name, team_id)
-    output.remark(f"deleted secret {name}")
+    output.print_message(f"deleted secret {name}")
 
 
 async def _secret_value(name: str) -> str:

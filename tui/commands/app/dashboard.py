@@ -9,10 +9,10 @@ from api_client.remotes import Remote, RemoteNotConfigured
 from tui.commands.support.options import CommandSettings
 from tui.commands.support.remotes import (
     LOCAL_REMOTE,
+    choose_remote_name,
     chosen_remote,
     dashboard_settings,
     remote_by_name,
-    remote_of,
     started_local_remote,
 )
 from tui.commands.support.terminal import opening_notice
@@ -56,7 +56,7 @@ def open_dashboard(settings: CommandSettings, *, job_id: str | None = None, tab:
 
 
 def dashboard_remote(settings: CommandSettings, loaded: Loaded) -> Remote:
-    name = remote_of(loaded.configuration.remote, settings.remote_name, os.environ)
+    name = choose_remote_name(loaded.configuration.remote, settings.remote_name, os.environ)
     return replace(remote_by_name(name, settings.output), options=settings.options)
 
 

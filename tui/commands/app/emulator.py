@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from api_client.emulator.data_folder import EmulatorAddress, running_address
 from api_client.emulator.processes import EmulatorChild, stop_running
 from tui.commands.support.options import CommandSettings, examples, format_option, readonly_option
-from tui.commands.support.output import JSON, TABLE, ExitCode, Output
+from tui.commands.support.output import JSON, TABLE, CommandOutput, ExitCode
 from tui.commands.support.remotes import (
     DEMO_WORLD,
     EMPTY_WORLD,
@@ -135,12 +135,12 @@ def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
     addresses = [
         address for folder in _data_folders(data_dir) if (address := running_address(folder)) is not None
     ]
-    output.answer(
+    output.print_result(
         [asdict(address) for address in addresses], table_text_if_any(EMULATOR_COLUMNS, addresses, output)
     )
     if not addresses:
         location = "" if data_dir else " in your user data folder (--data DIR looks in another)"
-        output.remark(f"no emulator is running{location}; --remote local starts one when needed")
+        output.print_message(f"no emulator is running{location}; --remote local starts one when needed")
     return ExitCode.OK if addresses else ExitCode.NOT_FOUND
 
 
@@ -152,24 +152,26 @@ def stop(settings: CommandSettings, data_dir: Path | None) -> None:
     """Stop the emulators in your user data folder, or in DIR, and their jobs; their data is kept."""
     stopped_folders = [folder for folder in _data_folders(data_dir) if stop_running(folder)]
     for folder in stopped_folders:
-        settings.output.remark(f"stopped the emulator in {folder}; its data is kept")
+        settings.output.print_message(f"stopped the emulator in {folder}; its data is kept")
     if not stopped_folders:
-        settings.output.remark("no emulator is running")
+        settings.output.print_message("no emulator is running")
 
 
 def _data_folders(data_dir: Path | None) -> list[Path]:
     return [data_dir] if data_dir else [default_data_dir(world) for world in (EMPTY_WORLD, DEMO_WORLD)]
 
 
-def announce(output: Output, address: EmulatorAddress) -> None:
+def announce(output: CommandOutput, address: EmulatorAddress) -> None:
     """Print how to connect to the emulator: export commands to stdout, the rest to stderr.
 
     The key is not printed: its export command reads it from the key file.
     """
-    output.remark(f"serving Baseten Training on {address.url}; data in {address.data_dir}")
-    output.remark("jobs run unsandboxed on this machine, as you; ctrl-c stops the emulator and its jobs")
-    output.remark("to use it, run this in another terminal, then bt-tui:")
-    output.data(
+    output.print_message(f"serving Baseten Training on {address.url}; data in {address.data_dir}")
+    output.print_message(
+        "jobs run unsandboxed on this machine, as you; ctrl-c stops the emulator and its jobs"
+    )
+    output.print_message("to use it, run this in another terminal, then bt-tui:")
+    output.write_text(
         f'export BASETEN_API_KEY="$(cat {shlex.quote(address.key_file)})"\n'
         f"export BASETEN_REMOTE_URL={address.url}\n"
         f"export BASETEN_MANAGEMENT_API_URL_OVERRIDE={address.url}\n"
@@ -218,12 +220,15 @@ def run_demo(settings: CommandSettings, *, world: str = DEMO_WORLD, speed: float
 
 
 def background_demo() -> EmulatorChild:
-    """Return a context manager that runs the demo's emulator for several dashboards."""
+    """Return a context manager that runs the emulator with the demo world, for several dashboards."""
     return EmulatorChild(world=DEMO_WORLD, speed=load_or_defaults(os.environ).configuration.demo.speed)
 
 
 def run_demo_page(settings: CommandSettings, url: str, key_file: Path) -> None:
-    """Run a dashboard on the demo emulator of another process. Raises OSError without the key file."""
+    """Run a dashboard on a demo emulator that another process started.
+
+    Raises OSError if the key file cannot be read.
+    """
     from tui.app import run_dashboard
 
     remote = replace(emulator_remote(DEMO_REMOTE, url, key_file), options=None)

@@ -31,7 +31,7 @@ from api_client.version import __version__
 from tui.analysis.summary.rendering import NOTICE
 from tui.commands.support.catalogue import PROGRAM
 from tui.commands.support.options import CommandSettings, examples, remote_option
-from tui.commands.support.output import CommandFailed, ExitCode, Output, explain, refuse
+from tui.commands.support.output import CommandFailed, CommandOutput, ExitCode, explain, refuse_if
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.sanitize import sanitize_lines
 from tui.text.units import counted
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Tool = Callable[..., Awaitable[list[str]]]
-"""Returns the data of the command, then its stderr text, if any."""
-Id = Annotated[str, Field(min_length=1)]
+"""An MCP tool: runs a command, and returns its stdout and, if it wrote to stderr, that text."""
+JobId = Annotated[str, Field(min_length=1)]
 Level = Annotated[
     Literal["debug", "info", "warning", "error", "critical"],
     BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value),
@@ -59,23 +59,23 @@ MAX_ITEMS = 200  # of log lines, points of a curve, and entries of a truncated l
 _MAX_TEXT_CHARACTERS = 500
 
 _PARAMETER_OF_OPTION = {"--grep": "pattern", "--metric": "name", "--from": "checkpoint"}
-"""Options whose tool parameter has a different name."""
+"""The tool parameter of each command-line option whose tool parameter has another name."""
 
-CHANGING = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
+CHANGING_TOOLS = ("stop_job", "submit_job_again", "deploy_checkpoint", "resume_job")
 """The tools that change something on the server; offered only with ``--allow-changes``."""
 
 
 class Tools:
-    """The tools as methods, whose names and docstrings agents see."""
+    """The MCP tools: each public method is a tool, and agents see its name and its docstring."""
 
     def __init__(self, program: click.Command, settings: CommandSettings) -> None:
         self._program = program
         self._settings = settings
 
-    def offered(self, *, allow_changes: bool) -> Mapping[str, Tool]:
-        """Return the tools by name; include the tools in ``CHANGING`` only if changes are allowed."""
-        names = [name for name in vars(Tools) if name[0] != "_" and name != "offered"]
-        return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING}
+    def offered_tools(self, *, allow_changes: bool) -> Mapping[str, Tool]:
+        """Return the tools by name; include the tools in ``CHANGING_TOOLS`` only if changes are allowed."""
+        names = [name for name in vars(Tools) if name[0] != "_" and name != "offered_tools"]
+        return {name: getattr(self, name) for name in names if allow_changes or name not in CHANGING_TOOLS}
 
     async def find_problems(self) -> list[str]:
         """Return the verdict and the findings of each running and queued job, the worst first.
@@ -88,17 +88,17 @@ class Tools:
         """List jobs as CSV, running ones first; optionally only jobs with a status or of a project."""
         return await self._run("jobs", "--output=csv", *_options_with_values(status=status, project=project))
 
-    async def summarize_job(self, job_id: Id) -> list[str]:
+    async def summarize_job(self, job_id: JobId) -> list[str]:
         """Summarize a job: findings and their causes, progress, ETA, cost, checkpoints, what to do next."""
         return await self._run("summary", "--output=json", "--", job_id)
 
-    async def explain_problems(self, job_id: Id) -> list[str]:
+    async def explain_problems(self, job_id: JobId) -> list[str]:
         """Explain a job's findings, or why it failed, with all evidence: facts and log lines."""
         return await self._run("why", "--output=json", "--", job_id)
 
     async def search_log(
         self,
-        job_id: Id,
+        job_id: JobId,
         pattern: str = "",
         min_level: Level = "debug",
         node: str = "",
@@ -121,12 +121,12 @@ class Tools:
         stdout, stderr_texts = await self._run_captured("logs", *options)
         return [_limited_json(json.loads(stdout), keeps_last=True), *stderr_texts]
 
-    async def list_metrics(self, job_id: Id) -> list[str]:
+    async def list_metrics(self, job_id: JobId) -> list[str]:
         """List the curves that a job's trainer prints: loss, reward, accuracy, speed; with the last value."""
         return await self._run("metrics", "--list", "--output=json", "--", job_id)
 
     async def metric_series(
-        self, job_id: Id, name: str, points: Annotated[int, Field(ge=2)] = 100
+        self, job_id: JobId, name: str, points: Annotated[int, Field(ge=2)] = 100
     ) -> list[str]:
         """Return a curve over time and steps: at most 200 points, evenly spaced if the curve has more."""
         stdout, _ = await self._run_captured("progress", "--output=json", f"--metric={name}", "--", job_id)
@@ -137,27 +137,27 @@ class Tools:
             )
         ]
 
-    async def compare_jobs(self, job_ids: list[Id]) -> list[str]:
+    async def compare_jobs(self, job_ids: list[JobId]) -> list[str]:
         """Compare two or more jobs: outcome, duration, loss at the same step, speed, cost, checkpoints."""
         return await self._run("compare", "--output=json", "--", *job_ids)
 
-    async def diff_jobs(self, job_a: Id, job_b: Id) -> list[str]:
+    async def diff_jobs(self, job_a: JobId, job_b: JobId) -> list[str]:
         """Show what differs between two jobs: code, config, names of variables, image, commands, hardware."""
         return await self._run("diff", "--output=json", "--", job_a, job_b)
 
-    async def list_checkpoints(self, job_id: Id) -> list[str]:
+    async def list_checkpoints(self, job_id: JobId) -> list[str]:
         """List a job's checkpoints: which are newest, best, uploading, or written after the loss broke."""
         return await self._run("checkpoints", "list", "--output=json", "--order=desc", "--", job_id)
 
-    async def stop_job(self, job_id: Id) -> list[str]:
+    async def stop_job(self, job_id: JobId) -> list[str]:
         """Stop a job now. Its work since the last checkpoint is lost; see unsaved_work in its summary."""
         return await self._run("stop", "--output=json", "--", job_id)
 
-    async def submit_job_again(self, job_id: Id) -> list[str]:
+    async def submit_job_again(self, job_id: JobId) -> list[str]:
         """Submit a job again, with the same code, from the beginning: a new job, which costs money."""
         return await self._run("recreate", "--output=json", "--", job_id)
 
-    async def resume_job(self, job_id: Id, checkpoint: str = "latest") -> list[str]:
+    async def resume_job(self, job_id: JobId, checkpoint: str = "latest") -> list[str]:
         """Continue an ended job as a new job, from a checkpoint: latest, best, or the checkpoint's name.
 
         Costs money, and executes the job's config.py on this machine.
@@ -165,7 +165,7 @@ class Tools:
         return await self._run("resume", "--output=json", "--yes", f"--from={checkpoint}", "--", job_id)
 
     async def deploy_checkpoint(
-        self, job_id: Id, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
+        self, job_id: JobId, checkpoint: str, model_name: str, gpu: str, base_model: str = ""
     ) -> list[str]:
         """Deploy a checkpoint as a model, which costs money while it is up; gpu is TYPE:COUNT: H100:1."""
         options = _options_with_values(
@@ -187,7 +187,7 @@ class Tools:
     async def _run_captured(self, *arguments: str) -> tuple[str, list[str]]:
         """Run a command; return its stdout, and a list with its stderr text, if any."""
         stdout, stderr = io.StringIO(), io.StringIO()
-        settings = replace(self._settings, output=Output(stdout, stderr))
+        settings = replace(self._settings, output=CommandOutput(stdout, stderr))
         code = await asyncio.to_thread(self._invoke, settings, arguments)
         stderr_text = _truncated(stderr.getvalue().replace(f"{PROGRAM}: ", ""), MAX_RESPONSE_CHARACTERS // 10)
         if not stdout.getvalue() and code not in (None, ExitCode.OK):
@@ -289,12 +289,12 @@ def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
         raise CommandFailed(MISSING_SDK.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     os.environ["PYDANTIC_ERRORS_INCLUDE_URL"] = "0"  # agents need no links to pydantic's documentation
     forbidden_by = read_only_by(settings.readonly)
-    refuse(allow_changes and forbidden_by, f"--allow-changes is refused: read-only by {forbidden_by}")
+    refuse_if(allow_changes and forbidden_by, f"--allow-changes is refused: read-only by {forbidden_by}")
     chosen_remote(settings)  # report a wrong remote now, not at the agent's first call
     program = click.get_current_context().find_root().command
     tools = Tools(program, replace(settings, readonly=not allow_changes))
     with interruptible_stdin() as end_input:
-        asyncio.run(_until_interrupted(serve(tools, allow_changes=allow_changes), end_input))
+        asyncio.run(_run_until_interrupted(serve(tools, allow_changes=allow_changes), end_input))
 
 
 @contextmanager
@@ -326,7 +326,7 @@ def interruptible_stdin() -> Iterator[Callable[[], object]]:
         os.dup2(source, 0)
 
 
-async def _until_interrupted(serving: Coroutine[Any, Any, None], end_input: Callable[[], object]) -> None:
+async def _run_until_interrupted(serving: Coroutine[Any, Any, None], end_input: Callable[[], object]) -> None:
     server_task = asyncio.create_task(serving)
     try:
         await asyncio.shield(server_task)
@@ -344,8 +344,8 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
     from pydantic import create_model, model_validator
     from pydantic_core import PydanticCustomError
 
-    def reporting(tool: Tool) -> Callable[..., Awaitable[list[str]]]:
-        """Mark the output of a tool as data, and pass on why a tool failed, which the SDK would hide."""
+    def with_error_messages(tool: Tool) -> Callable[..., Awaitable[list[str]]]:
+        """Wrap a tool: mark its output as data, and report why it failed, which the SDK would hide."""
 
         @wraps(tool)
         async def run(*arguments: Any, **parameters: Any) -> list[str]:
@@ -361,7 +361,7 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         return run
 
     @model_validator(mode="before")
-    def refuse_unknown(cls: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    def refuse_unknown_arguments(cls: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
         known_fields = cls.model_fields
         if unknown := values.keys() - known_fields.keys():
             names = {"unknown": ", ".join(sorted(unknown)), "known": ", ".join(known_fields) or "none"}
@@ -371,23 +371,23 @@ async def serve(tools: Tools, *, allow_changes: bool) -> None:
         return values
 
     def sdk_tool(name: str, tool: Tool) -> ServedTool:
-        """Return the SDK's tool, but with unknown arguments rejected: the SDK ignores a misspelled filter."""
-        changes = name in CHANGING
+        """Convert a tool to the SDK's type; it rejects unknown arguments, which the SDK would ignore."""
+        changes = name in CHANGING_TOOLS
         annotations = ToolAnnotations(read_only_hint=not changes, destructive_hint=changes)
         tool_object = ServedTool.from_function(
-            reporting(tool), annotations=annotations, structured_output=False
+            with_error_messages(tool), annotations=annotations, structured_output=False
         )
         argument_model = create_model(
             name,
             __base__=tool_object.fn_metadata.arg_model,
-            __validators__={"refuse_unknown": cast(Any, refuse_unknown)},
+            __validators__={"refuse_unknown": cast(Any, refuse_unknown_arguments)},
             __cls_kwargs__={"extra": "forbid"},
         )
         tool_object.fn_metadata.arg_model = cast(Any, argument_model)
         tool_object.parameters = argument_model.model_json_schema()
         return tool_object
 
-    offered_tools = tools.offered(allow_changes=allow_changes)
+    offered_tools = tools.offered_tools(allow_changes=allow_changes)
     served_tools = [sdk_tool(name, tool) for name, tool in offered_tools.items()]
     await MCPServer(
         "bt-tui", instructions=INSTRUCTIONS, version=__version__, log_level="CRITICAL", tools=served_tools

@@ -28,7 +28,7 @@ from tui.settings.model import Loaded, NotificationSettings
 @click.command("open")
 @click.argument("paths", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--at", "typed_at", metavar="TIME", help="Moment to show: 12:30, 1h20m after the start, ISO 8601 …"
+    "--at", "start_text", metavar="TIME", help="Moment to show: 12:30, 1h20m after the start, ISO 8601 …"
 )
 @click.option(
     "--speed",
@@ -38,7 +38,7 @@ from tui.settings.model import Loaded, NotificationSettings
 )
 @click.pass_obj
 def open_file(
-    settings: CommandSettings, paths: Sequence[Path], typed_at: str | None, speed: float | None
+    settings: CommandSettings, paths: Sequence[Path], start_text: str | None, speed: float | None
 ) -> None:
     """Open the dashboard on recordings (bt-tui record), without an account. Nothing can be changed.
 
@@ -51,7 +51,7 @@ def open_file(
         _refuse_duplicate_jobs(recordings)
         for recording in recordings:
             report_recording_problems(recording, settings.output)
-        clock = _playback(recordings, typed_at, speed)
+        clock = _playback(recordings, start_text, speed)
         loaded = recording_settings(settings, paths)
         job_id = recordings[0].job.id if len(recordings) == 1 else None
         replay = Replay(recordings, clock)
@@ -71,13 +71,13 @@ def _refuse_duplicate_jobs(recordings: Sequence[Recording]) -> None:
         path_of_job[recording.job.id] = recording.path
 
 
-def _playback(recordings: Sequence[Recording], typed_at: str | None, speed: float | None) -> Playback:
+def _playback(recordings: Sequence[Recording], start_text: str | None, speed: float | None) -> Playback:
     begin = min(recording.begin for recording in recordings)
     until = max(recording.until for recording in recordings)
     start = begin if speed is not None else None
-    if typed_at is not None:
+    if start_text is not None:
         try:
-            start = parse_moment(typed_at, begin, until)
+            start = parse_moment(start_text, begin, until)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--at") from None
     clock = Playback(begin, until, at=start, speed=speed or 1.0)

@@ -30,7 +30,7 @@ EXPOSE_WARNING = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
     "--expose if you want this (and --readonly if others may only watch). To connect from another machine "
-    "without it, use ssh -L {port}:127.0.0.1:{port}."
+    "without --expose, use ssh -L {port}:127.0.0.1:{port}."
 )
 
 
@@ -70,14 +70,16 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     if not is_loopback(host):
         if not expose:
             raise CommandFailed(EXPOSE_WARNING.format(host=host, port=port), ExitCode.USAGE)
-        settings.output.remark("other machines can connect; the traffic is not encrypted")
+        settings.output.print_message("other machines can connect; the traffic is not encrypted")
     guard = AccessGuard(host_names(host))
 
     def announce(actual_port: int) -> None:
         url_host = f"[{host}]" if ":" in host else host
-        settings.output.data(f"http://{url_host}:{actual_port}/?{TOKEN_PARAMETER}={guard.token}\n")
-        settings.output.remark("open this address in a browser; anyone who has it can use the dashboard")
-        settings.output.remark("ctrl-c stops the server")
+        settings.output.write_text(f"http://{url_host}:{actual_port}/?{TOKEN_PARAMETER}={guard.token}\n")
+        settings.output.print_message(
+            "open this address in a browser; anyone who has it can use the dashboard"
+        )
+        settings.output.print_message("ctrl-c stops the server")
 
     with ExitStack() as resources:
         arguments = _page_arguments(settings, resources, demo=demo)

@@ -31,7 +31,7 @@ from tui.commands.support.options import (
     order_option,
     recording_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, Output, not_in_job
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, not_in_job_error
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import Cell, facts_text, table_text, table_text_if_any
@@ -41,7 +41,7 @@ from tui.text.times import iso_time, local_stamp, local_time
 from tui.text.units import UNKNOWN, bytes_decimal, bytes_iec, count, counted, number
 
 MAX_VALUE_CHARACTERS = 200
-SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
+SHOWN_CONFIG_KEYS = ("architectures", "model_type", "hidden_size", "num_hidden_layers", "torch_dtype")
 
 
 @examples(
@@ -55,7 +55,7 @@ SHOWN_SETTINGS = ("architectures", "model_type", "hidden_size", "num_hidden_laye
 @client_command
 async def show(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoint: str,
     choice: JobChoice,
 ) -> None:
@@ -68,10 +68,10 @@ async def show(
     listed_checkpoint = next((item for item in checkpoints if item.checkpoint_id == checkpoint), None)
     files = await checkpoint_files(client, job, checkpoint)
     details = await _read_details(client, job, checkpoint, files)
-    document = _document(job.id, checkpoint, listed_checkpoint, files, details)
-    output.answer(document, _text(output, document, listed_checkpoint, details))
+    document = _checkpoint_document(job.id, checkpoint, listed_checkpoint, files, details)
+    output.print_result(document, _details_text(output, document, listed_checkpoint, details))
     for problem in details.problems:
-        output.remark(problem)
+        output.print_message(problem)
 
 
 @dataclass(slots=True)
@@ -89,16 +89,16 @@ async def _read_details(
     client: TrainingClient, job: TrainingJob, checkpoint: str, files: list[CheckpointFile]
 ) -> _CheckpointDetails:
     contents = client.checkpoint_contents
-    ids = (job.project_id, job.id)
+    project_and_job_id = (job.project_id, job.id)
     details = _CheckpointDetails()
-    by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
+    file_by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
     async def read_if_present(name: str, read: Any) -> Any:
-        file = by_name.get(name)
+        file = file_by_name.get(name)
         if file is None:
             return None
         try:
-            return await read(*ids, file)
+            return await read(*project_and_job_id, file)
         except UnreadableFile as error:
             details.problems.append(str(error))
             return None
@@ -107,13 +107,13 @@ async def _read_details(
     details.config = await read_if_present("config.json", contents.json)
     details.state = await read_if_present("trainer_state.json", contents.trainer_state)
     if any(is_safetensors(file.relative_file_name) for file in files):
-        weights = await contents.weights(*ids, files)
+        weights = await contents.weights(*project_and_job_id, files)
         details.weights = weights if weights.tensors else None
         details.problems += weights.problems
     return details
 
 
-def _document(
+def _checkpoint_document(
     job_id: str,
     checkpoint: str,
     listed_checkpoint: Checkpoint | None,
@@ -137,7 +137,7 @@ def _document(
 
 def _weights_record(weights: Weights) -> dict[str, Any]:
     tensors = weights.tensors
-    largest = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
+    largest_tensors = sorted(tensors, key=lambda tensor: -tensor.size_bytes)[:10]
     return {
         "files": len(weights.shards),
         "tensor_count": len(tensors),
@@ -148,7 +148,7 @@ def _weights_record(weights: Weights) -> dict[str, Any]:
         "metadata": weights.metadata,
         "largest_tensors": [
             {name: getattr(tensor, name) for name in ("name", "dtype", "shape", "size_bytes")}
-            for tensor in largest
+            for tensor in largest_tensors
         ],
     }
 
@@ -165,8 +165,8 @@ def _trainer_state_record(state: TrainerState) -> dict[str, Any]:
     }
 
 
-def _text(
-    output: Output,
+def _details_text(
+    output: CommandOutput,
     document: dict[str, Any],
     listed_checkpoint: Checkpoint | None,
     details: _CheckpointDetails,
@@ -177,15 +177,15 @@ def _text(
     facts = [
         *_listing_facts(document, listed_checkpoint),
         *((f"adapter {name}", Cell(_value_text(value))) for name, value in sorted(adapter.items())),
-        *((name, Cell(_value_text(config[name]))) for name in SHOWN_SETTINGS if name in config),
+        *((name, Cell(_value_text(config[name]))) for name in SHOWN_CONFIG_KEYS if name in config),
         *(_state_facts(details.state) if details.state else ()),
         *(_weight_facts(weights) if weights else ()),
     ]
-    tensors = table_text_if_any(TENSORS, weights["largest_tensors"] if weights else (), output)
+    tensors = table_text_if_any(TENSOR_COLUMNS, weights["largest_tensors"] if weights else (), output)
     return facts_text(facts, output) + (f"\n{tensors}" if tensors else "")
 
 
-TENSORS: tuple[Column[dict[str, Any]], ...] = (
+TENSOR_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
     text_column("SIZE", lambda tensor: bytes_iec(tensor["size_bytes"]), right_aligned=True),
     text_column("TYPE", lambda tensor: tensor["dtype"]),
     text_column(
@@ -197,10 +197,12 @@ TENSORS: tuple[Column[dict[str, Any]], ...] = (
 
 def _weight_facts(weights: dict[str, Any]) -> list[tuple[str, Cell]]:
     by_dtype = weights["parameters_by_dtype"].items()
-    types = ", ".join(f"{count(parameter_count)} {dtype}" for dtype, parameter_count in by_dtype) or UNKNOWN
+    parameter_counts_text = (
+        ", ".join(f"{count(parameter_count)} {dtype}" for dtype, parameter_count in by_dtype) or UNKNOWN
+    )
     header_bytes, weight_bytes = bytes_iec(weights["header_bytes_read"]), bytes_iec(weights["data_bytes"])
     facts = [
-        ("parameters", Cell(f"{count(weights['parameter_count'])} ({types})", "strong")),
+        ("parameters", Cell(f"{count(weights['parameter_count'])} ({parameter_counts_text})", "strong")),
         ("tensors", Cell(f"{count(weights['tensor_count'])} in {counted(weights['files'], 'file')}")),
         ("read", Cell(f"{header_bytes} of headers for {weight_bytes} of weights")),
     ]
@@ -226,15 +228,17 @@ def _listing_facts(document: dict[str, Any], listed_checkpoint: Checkpoint | Non
 
 
 def _state_facts(state: TrainerState) -> list[tuple[str, Cell]]:
-    best = "" if state.best_metric is None else number(state.best_metric)
-    best_name = f" by {state.best_model_checkpoint}" if best and state.best_model_checkpoint else ""
+    best_metric_text = "" if state.best_metric is None else number(state.best_metric)
+    best_name = (
+        f" by {state.best_model_checkpoint}" if best_metric_text and state.best_model_checkpoint else ""
+    )
     return [
         ("trained", Cell(f"step {count(state.global_step)} of {count(state.max_steps)}")),
         *(
             (name.replace("_", " "), Cell(f"{number(curve[-1][1])} at step {count(curve[-1][0])}"))
             for name, curve in state.curves.items()
         ),
-        ("best metric", Cell(best + best_name)),
+        ("best metric", Cell(best_metric_text + best_name)),
     ]
 
 
@@ -255,7 +259,7 @@ def _value_text(value: Any) -> str:
 @client_command
 async def files(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoint: str | None,
     choice: JobChoice,
     urls: bool,
@@ -270,7 +274,7 @@ async def files(
 
 async def print_files(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     checkpoint: str | None,
     *,
@@ -288,13 +292,13 @@ async def print_files(
         "total_size_bytes": total_bytes,
         "files": [file.model_dump(mode="json", include=set(field_names)) for file in files],
     }
-    output.answer(
+    output.print_result(
         document,
-        lambda: table_text_if_any(FILES, files, output),
+        lambda: table_text_if_any(FILE_COLUMNS, files, output),
         lambda: csv_lines([[CSV_TITLES[name] for name in field_names], *rows]),
     )
     if output.format == TABLE:
-        output.remark(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
+        output.print_message(f"{counted(len(files), 'file')}, {bytes_iec(total_bytes)}")
 
 
 async def checkpoint_files(
@@ -307,7 +311,7 @@ async def checkpoint_files(
     if not files:
         names = [item.checkpoint_id for item in await client.checkpoints.list(job.project_id, job.id)]
         if checkpoint not in names:
-            raise not_in_job(job.id, "checkpoint", checkpoint, names)
+            raise not_in_job_error(job.id, "checkpoint", checkpoint, names)
     return files
 
 
@@ -320,7 +324,7 @@ CSV_TITLES = {
 }
 """CSV titles by field of a file. The URL comes last, and is included only with ``--urls``."""
 
-FILES: tuple[Column[CheckpointFile], ...] = (
+FILE_COLUMNS: tuple[Column[CheckpointFile], ...] = (
     text_column("SIZE", lambda file: bytes_iec(file.size_bytes), right_aligned=True),
     text_column("MODIFIED", lambda file: local_stamp(file.last_modified), "muted"),
     text_column("RANK", lambda file: str(file.node_rank), right_aligned=True),
@@ -365,7 +369,7 @@ def checkpoints() -> None:
 @client_command
 async def list_checkpoints(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     checkpoint_name: str | None,
     sort: str,
@@ -385,16 +389,16 @@ async def list_checkpoints(
     checkpoints = await client.checkpoints.list(job.project_id, job.id)
     checkpoints = ordered(checkpoints, _SORT_KEYS[sort], descending=order == DESCENDING)
     if not checkpoints:
-        output.remark(f"job {job.id} has no checkpoints")
+        output.print_message(f"job {job.id} has no checkpoints")
     if output.format == CSV:
-        output.data(csv_text([export_table("", _fields(job.id), checkpoints)]))
+        output.write_text(csv_text([export_table("", _fields(job.id), checkpoints)]))
         return
     evidence = await read_evidence(client, job, checkpoints)
     if evidence.problem:
-        output.remark(f"checkpoints not checked: {evidence.problem}")
+        output.print_message(f"checkpoints not checked: {evidence.problem}")
     facts = facts_of_run(evidence.run)
     if output.format == JSON:
-        output.json(
+        output.print_json(
             {
                 "job_id": job.id,
                 "total_checkpoints": len(facts),
@@ -462,21 +466,21 @@ def _fields(job_id: str) -> tuple[Column[Checkpoint], ...]:
     )
 
 
-def _print_table(output: Output, facts: Sequence[CheckpointFacts], now: datetime) -> None:
+def _print_table(output: CommandOutput, facts: Sequence[CheckpointFacts], now: datetime) -> None:
     """Print the table; to fit 80 cells, print a shared base model, the best score and faults to stderr."""
     base_models = {fact.checkpoint.base_model or UNKNOWN for fact in facts}
     column_ids = "name marks step reward loss evaluation kind size age sync base"
     if len(base_models) == 1:
         column_ids = column_ids.removesuffix(" base")
         if base_models != {UNKNOWN}:
-            output.remark(f"base model: {base_models.pop()}")
+            output.print_message(f"base model: {base_models.pop()}")
     for fact in facts:
         if fact.is_best and fact.score:
-            output.remark(f"best: {fact.name}, {fact.score.words}")
+            output.print_message(f"best: {fact.name}, {fact.score.words}")
     for line in fault_lines(facts):
-        output.remark(line)
+        output.print_message(line)
     rows = [CheckpointRow(fact.name, fact, now) for fact in facts]
-    output.data(
+    output.write_text(
         table_text(needed_columns(select_columns(CHECKPOINT_COLUMNS, column_ids), rows), rows, output)
     )
 

@@ -25,7 +25,15 @@ from tui.commands.support.options import (
     job_named,
     job_options,
 )
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, cannot_write, not_in_job
+from tui.commands.support.output import (
+    JSON,
+    TABLE,
+    CommandFailed,
+    CommandOutput,
+    ExitCode,
+    cannot_write_error,
+    not_in_job_error,
+)
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.commands.support.terminal import can_ask, interruptible_prompt
@@ -38,7 +46,7 @@ from tui.text.units import bytes_iec, counted
 @click.command("urls", short_help="Write the URLs of a job's checkpoint files to a file.")
 @job_argument_and_options
 @client_command
-async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> None:
+async def urls(client: TrainingClient, output: CommandOutput, choice: JobChoice) -> None:
     """Write presigned URLs of all checkpoint files to PROJECT_JOB_checkpoints.json in the working directory.
 
     Anyone with the URLs can read the checkpoints until the URLs expire, on Baseten after seven days, so only
@@ -57,9 +65,9 @@ async def urls(client: TrainingClient, output: Output, choice: JobChoice) -> Non
     try:
         write_private(path, json.dumps(document, indent=2).encode("ascii"))
     except OSError as error:
-        raise cannot_write(path, error) from error
-    output.remark(f"wrote {counted(len(files), 'URL')} to:")
-    output.data(f"{path}\n")
+        raise cannot_write_error(path, error) from error
+    output.print_message(f"wrote {counted(len(files), 'URL')} to:")
+    output.write_text(f"{path}\n")
 
 
 def _file_name(job: TrainingJob) -> str:
@@ -78,21 +86,21 @@ def _file_name(job: TrainingJob) -> str:
 @client_command
 async def snippet(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoint: str | None,
     choice: JobChoice,
 ) -> None:
     """Print a LoadCheckpointConfig for a config.py that loads this checkpoint (default: the newest)."""
     job = await choice.find(client)
     facts = checkpoint_facts(await client.checkpoints.list(job.project_id, job.id))
-    matching = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
-    if checkpoint is not None and not matching:
-        raise not_in_job(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
-    if not matching:
+    matches = [fact for fact in facts if (fact.is_newest if checkpoint is None else fact.name == checkpoint)]
+    if checkpoint is not None and not matches:
+        raise not_in_job_error(job.id, "checkpoint", checkpoint, [fact.name for fact in facts])
+    if not matches:
         raise CommandFailed(f"job {job.id} has no checkpoints", ExitCode.NOT_FOUND)
-    if matching[0].sync == "uploading":
-        output.remark(f"{matching[0].name} is still uploading")
-    output.data(resume_snippet(job.id, matching[0].name))
+    if matches[0].sync == "uploading":
+        output.print_message(f"{matches[0].name} is still uploading")
+    output.write_text(resume_snippet(job.id, matches[0].name))
 
 
 EXISTING_CHOICES = ("ask", "skip", "overwrite", "rename")
@@ -134,7 +142,7 @@ TONE_OF_STATE = {"done": "good", "skipped": "muted", "failed": "bad"}
 @client_command
 async def download_checkpoints(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     checkpoints: tuple[str, ...],
     job_id: str,
     folder: Path | None,
@@ -158,15 +166,15 @@ async def download_checkpoints(
     if plan.absent:
         available = await client.checkpoints.list(job.project_id, job.id)
         ids = [checkpoint.checkpoint_id for checkpoint in available]
-        raise not_in_job(job.id, "checkpoint", plan.absent[0], ids)
+        raise not_in_job_error(job.id, "checkpoint", plan.absent[0], ids)
     if (patterns or checkpoints) and not plan.files and not plan.refused:
         raise CommandFailed("no file matches", ExitCode.NOT_FOUND)
     for refusal in plan.refused:
-        output.remark(f"not downloaded: {refusal.name}: {refusal.reason}")
+        output.print_message(f"not downloaded: {refusal.name}: {refusal.reason}")
     if not plan.files and not plan.refused:
-        output.remark("the job has no checkpoint files")
+        output.print_message("the job has no checkpoint files")
     report = await run_plan(client, output, plan, _existing_policy(existing, plan))
-    output.answer(_document(plan, report), table_text_if_any(COLUMNS, report.files, output))
+    output.print_result(_download_document(plan, report), table_text_if_any(COLUMNS, report.files, output))
     if output.format == TABLE:
         _print_result(report, output)
     return ExitCode.OK if report.is_complete else failure_code(report)
@@ -196,15 +204,15 @@ def _existing_policy(existing: str, plan: DownloadPlan) -> Existing:
     return Existing(answer)
 
 
-def _print_result(report: DownloadReport, output: Output) -> None:
+def _print_result(report: DownloadReport, output: CommandOutput) -> None:
     speed = report.fetched_bytes / report.elapsed_s if report.elapsed_s else 0
-    output.remark(
+    output.print_message(
         f"{bytes_iec(report.fetched_bytes)} downloaded to {report.folder}"
         + (f" at {bytes_iec(speed)}/s" if report.fetched_bytes else "")
     )
     if report.failed:
         failed = f"{len(report.failed):,} of {counted(len(report.files), 'file')} failed"
-        output.remark(f"{failed}; run the same command again to resume")
+        output.print_message(f"{failed}; run the same command again to resume")
 
 
 def _path_text(file: FileProgress) -> str:
@@ -223,7 +231,7 @@ COLUMNS: tuple[Column[FileProgress], ...] = (
 )
 
 
-def _document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
+def _download_document(plan: DownloadPlan, report: DownloadReport) -> dict[str, Any]:
     return {
         "job_id": plan.job_id,
         "folder": str(report.folder),

@@ -17,7 +17,7 @@ from api_client.deployment import DeployAnswers, DeploymentResult, Pairs, calls,
 from api_client.files import why_not_written, write_file
 from api_client.submission.config_file import load_deploy_checkpoints_config
 from tui.analysis.deployments import startup_text
-from tui.commands.deploy.deployments import calls_text
+from tui.commands.deploy.deployments import call_examples_text
 from tui.commands.jobs.push import finding_text
 from tui.commands.support.options import (
     CommandSettings,
@@ -34,18 +34,18 @@ from tui.commands.support.output import (
     JSON,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    cannot_write,
+    cannot_write_error,
     explain,
-    not_in_job,
+    not_in_job_error,
 )
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, render_facts
 from tui.commands.support.terminal import can_ask, wrapped
 from tui.forms.deployment import (
-    ALL_QUESTIONS,
+    ALL_QUESTION_IDS,
     CHANGE,
     DEPLOY,
     DRY_RUN,
@@ -83,7 +83,7 @@ class DeployOptions:
     project: str | None = None
 
 
-def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Pairs:
+def _parse_pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> Pairs:
     """Split ``K=V`` texts into pairs. Raises CommandFailed, without the value, if there is no ``=``."""
     pairs = []
     for number, text in enumerate(texts, start=1):
@@ -95,7 +95,7 @@ def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str
 
 
 given_options = combined(
-    "given",
+    "given_answers",
     DeployAnswers,
     click.option("--job-id", metavar="JOB_ID", help="Job that wrote the checkpoints."),
     click.option(
@@ -115,7 +115,7 @@ given_options = combined(
         "environment",
         metavar="K=V",
         multiple=True,
-        callback=_pairs,
+        callback=_parse_pairs,
         help="Environment variable; repeatable.",
     ),
     click.option(
@@ -123,7 +123,7 @@ given_options = combined(
         "secrets",
         metavar="K=NAME",
         multiple=True,
-        callback=_pairs,
+        callback=_parse_pairs,
         help="Environment variable from a secret; repeatable.",
     ),
 )
@@ -167,7 +167,10 @@ deploy_options = combined(
 @remote_option
 @click.pass_obj
 def deploy_checkpoints(
-    settings: CommandSettings, config_path: Path | None, given: DeployAnswers, cli_options: DeployOptions
+    settings: CommandSettings,
+    config_path: Path | None,
+    given_answers: DeployAnswers,
+    cli_options: DeployOptions,
 ) -> ExitCode | None:
     """Deploy checkpoints of a training job with a wizard.
 
@@ -179,10 +182,10 @@ def deploy_checkpoints(
     truss config that the platform would deploy into truss_configs/.
     """
     config = None if config_path is None else load_deploy_checkpoints_config(config_path)
-    problem = conflict(given, config)
+    problem = conflict(given_answers, config)
     if problem:
         raise CommandFailed(problem, ExitCode.USAGE)
-    form = replace(filled_form(given, config, datetime.now(UTC)), always_asked=ALL_QUESTIONS)
+    form = replace(filled_form(given_answers, config, datetime.now(UTC)), always_asked=ALL_QUESTION_IDS)
     if config is not None and not can_ask():
         # a config that names no secret needs no secret
         form = replace(form, given_fields=form.given_fields | {"hf_secret"})
@@ -193,13 +196,13 @@ def deploy_checkpoints(
 
 def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
     """Raise CommandFailed naming all missing options, because there is no terminal to ask on."""
-    are_checkpoints_read = form.facts.checkpoints_of is not None
+    has_read_checkpoints = form.facts.checkpoints_job_id is not None
     lines = [
         f"{question.flag}: {question.refusal}"
         for question in form.missing
-        if are_checkpoints_read and question.refusal
+        if has_read_checkpoints and question.refusal
     ]
-    flags = [question.flag for question in form.missing if not (are_checkpoints_read and question.refusal)]
+    flags = [question.flag for question in form.missing if not (has_read_checkpoints and question.refusal)]
     if not (cli_options.assume_yes or cli_options.dry_run):
         flags.append("--yes (or --dry-run)")
     if flags:
@@ -209,7 +212,7 @@ def _require_answers(form: DeployForm, cli_options: DeployOptions) -> None:
 
 
 async def _deploy(
-    client: TrainingClient, output: Output, form: DeployForm, cli_options: DeployOptions
+    client: TrainingClient, output: CommandOutput, form: DeployForm, cli_options: DeployOptions
 ) -> ExitCode:
     if cli_options.assume_yes and not cli_options.dry_run:
         client.check_may_change("deploying checkpoints")
@@ -228,11 +231,11 @@ async def _deploy(
     if can_ask() and form.missing:
         for question in form.questions_before_review:
             if question.id in form.given_fields and question.objection:
-                output.remark(f"{question.flag}: {question.objection}")
+                output.print_message(f"{question.flag}: {question.objection}")
     if not form.missing:
         form, notes = with_defaults(form)
         for text in notes:
-            output.remark(text)
+            output.print_message(text)
         if form.problems and not can_ask():
             problems = (f"{flag}: {problem}" for flag, problem in form.problems.items())
             raise CommandFailed("\n".join(problems), ExitCode.USAGE)
@@ -241,22 +244,25 @@ async def _deploy(
 
 def _check_checkpoints(form: DeployForm) -> None:
     """Raise CommandFailed if an option names a checkpoint that the job does not have."""
-    job_id, names = form.facts.checkpoints_of, [checkpoint.checkpoint_id for checkpoint in form.checkpoints]
+    job_id, names = (
+        form.facts.checkpoints_job_id,
+        [checkpoint.checkpoint_id for checkpoint in form.checkpoints],
+    )
     names_in_config = [checkpoint.checkpoint_name for checkpoint in form.config_checkpoints.checkpoints]
     missing = [name for name in form.answers.checkpoint_names if name not in (*names, *names_in_config)]
     if job_id and missing:
-        raise not_in_job(job_id, "checkpoint", missing[0], names)
+        raise not_in_job_error(job_id, "checkpoint", missing[0], names)
 
 
 class Deployer:
-    def __init__(self, client: TrainingClient, output: Output, cli_options: DeployOptions) -> None:
+    def __init__(self, client: TrainingClient, output: CommandOutput, cli_options: DeployOptions) -> None:
         self._client = client
         self._output = output
         self._cli_options = cli_options
         self._preset_action = DRY_RUN if cli_options.dry_run else DEPLOY if cli_options.assume_yes else ""
-        """Action that the first review runs without asking; empty for none."""
+        """Action to run at the first review without asking the user; empty if the user is asked."""
         self._has_results = False
-        self._remark = _remark if can_ask() else output.remark
+        self._print_note = _print_note if can_ask() else output.print_message
 
     async def run(self, form: DeployForm) -> ExitCode:
         """Ask the open questions, carry out the chosen actions, and return the exit code.
@@ -265,7 +271,7 @@ class Deployer:
         without a terminal, also any error of the preset action.
         """
         if not self._preset_action:
-            _remark("enter: next · shift+tab: back · esc: leave; answers are kept")
+            _print_note("enter: next · shift+tab: back · esc: leave; answers are kept")
         outcome: DeployForm | ExitCode = form
         while not isinstance(outcome, ExitCode):
             outcome = await (
@@ -277,7 +283,7 @@ class Deployer:
         question = form.question
         if question.id == REVIEW:
             for finding in form.review.findings:
-                self._output.remark(finding_text(finding))
+                self._output.print_message(finding_text(finding))
             action, self._preset_action = self._preset_action, ""
             if action and not question.problem(action):
                 return await self.act(form, action)
@@ -287,11 +293,11 @@ class Deployer:
         if question.refusal:
             if not form.can_go_back:
                 raise CommandFailed(question.refusal, ExitCode.USAGE)
-            _remark(question.refusal)
+            _print_note(question.refusal)
             return form.back()
         from tui.commands.support.questions import FormMove, ask  # slow to import; only questions need it
 
-        answer = await ask(question, form.position[0], _remark)
+        answer = await ask(question, form.position[0], _print_note)
         if answer is FormMove.LEAVE:
             return self._leave() if await _is_confirmed("Leave without deploying?") else form
         if isinstance(answer, FormMove):
@@ -301,7 +307,7 @@ class Deployer:
     def _leave(self) -> ExitCode:
         if self._has_results:
             return ExitCode.OK
-        self._remark("nothing was deployed")
+        self._print_note("nothing was deployed")
         return ExitCode.INTERRUPTED
 
     async def _read_checkpoints(self, form: DeployForm) -> DeployForm:
@@ -312,7 +318,7 @@ class Deployer:
         except RequestError as error:
             if "job_id" in form.given_fields:
                 raise
-            _remark(explain(error)[0])
+            _print_note(explain(error)[0])
             return replace(form, answers=replace(form.answers, job_id=None), selected_id="job_id")
         return await self.with_health(replace(form, facts=facts))
 
@@ -339,7 +345,7 @@ class Deployer:
                 self._has_results = True
                 return code if options.dry_run else form
             if action == DEPLOY:
-                if options.assume_yes or await _is_confirmed(_last_question(review)):
+                if options.assume_yes or await _is_confirmed(_confirmation_question(review)):
                     return await self._deploy(form, review)
             elif action.startswith(SAVE):
                 await self._save(review, action.removeprefix(SAVE))
@@ -349,35 +355,35 @@ class Deployer:
         except (ApiClientError, CommandFailed, OSError) as error:
             if not can_ask():
                 raise
-            self._remark(explain(error)[0] if not isinstance(error, OSError) else str(error))
+            self._print_note(explain(error)[0] if not isinstance(error, OSError) else str(error))
         return form
 
     async def _dry_run(self, review: Review) -> ExitCode:
         sent_deployment = await self._send(review, dry_run=True)
         path = sent_deployment.written_to or "none was returned"
         if not self._cli_options.dry_run:
-            self._remark(f"truss config: {path}")  # only a dry run requested by option prints to stdout
+            self._print_note(f"truss config: {path}")  # only a dry run requested by option prints to stdout
         else:
             facts = [*_answer_facts(review), ("truss config", Cell(str(path)))]
-            self._output.answer(
+            self._output.print_result(
                 {"dry_run": True}
-                | _sent_document(review, sent_deployment)
+                | _deployment_document(review, sent_deployment)
                 | {
                     "command": review.config_texts.get("command"),
                     "truss_config": _parsed_json(sent_deployment.result.truss_config),
                 },
                 render_facts(facts, paint=self._output.paint),
             )
-        self._remark("dry run: nothing was created")
+        self._print_note("dry run: nothing was created")
         return ExitCode.OK
 
     async def _deploy(self, form: DeployForm, review: Review) -> ExitCode:
-        self._remark(f"deploying {review.config.model_name}")
+        self._print_note(f"deploying {review.config.model_name}")
         sent_deployment = await self._send(review, dry_run=False)
         result, remote = sent_deployment.result, self._client.remote
-        self._remark(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
+        self._print_note(f"deployment {result.version_id} of model {result.model_id}: {result.link}")
         status, code = await self._follow(result) if self._cli_options.wait else ("", ExitCode.OK)
-        example = calls(remote, result, form.chosen_checkpoints)
+        call_examples = calls(remote, result, form.chosen_checkpoints)
         document: dict[str, Any] = {
             "dry_run": False,
             "model_id": result.model_id,
@@ -386,59 +392,63 @@ class Deployer:
             "model_name": review.config.model_name,
             "link": result.link,
             "status": status or None,
-        } | _sent_document(review, sent_deployment)
-        if example is not None:
-            document |= asdict(example) | {
+        } | _deployment_document(review, sent_deployment)
+        if call_examples is not None:
+            document |= asdict(call_examples) | {
                 "models": [checkpoint.checkpoint_id for checkpoint in form.chosen_checkpoints]
             }
         names = ("model_name", "model_id", "deployment_id", "status", "link", "truss_config_path")
         facts = [(name.replace("_", " "), Cell(str(document[name]))) for name in names if document[name]]
-        text = render_facts(facts, paint=self._output.paint) + calls_text(self._output, example)
-        self._output.answer(document, text)
+        text = render_facts(facts, paint=self._output.paint) + call_examples_text(self._output, call_examples)
+        self._output.print_result(document, text)
         if serves_nothing(remote):
-            self._remark("the emulator serves no models; on Baseten, call it as shown above")
+            self._print_note("the emulator serves no models; on Baseten, call it as shown above")
         if result.version_id:
             show = remote.command_line("deployments", "show", result.version_id)
-            self._remark(f"phases, log and changes of the deployment: {show}")
+            self._print_note(f"phases, log and changes of the deployment: {show}")
         return code
 
     async def _follow(self, result: DeploymentResult) -> tuple[str, ExitCode]:
         """Print the status and log to stderr until the deployment serves or fails; return status and code."""
         status, is_serving = "", False
-        ids = result.model_id or "", result.version_id or ""
+        model_and_version_ids = result.model_id or "", result.version_id or ""
         try:
-            async for update in follow(self._client, *ids):
+            async for update in follow(self._client, *model_and_version_ids):
                 if update.status != status:
                     status = update.status
-                    self._remark(f"status: {status}")
+                    self._print_note(f"status: {status}")
                 for entry in update.lines:
                     for line in entry.message.splitlines() if isinstance(entry, LogLine) else ():
-                        self._remark(f"  {line}")
+                        self._print_note(f"  {line}")
                 is_serving = update.is_serving
-            if text := startup_text(await read_startups(self._client, *ids)):
-                self._remark(f"last start: {text}")
+            if text := startup_text(await read_startups(self._client, *model_and_version_ids)):
+                self._print_note(f"last start: {text}")
         except asyncio.CancelledError:
-            self._remark(f"the deployment continues: {result.link}")
+            self._print_note(f"the deployment continues: {result.link}")
             raise
         return status, ExitCode.OK if is_serving else ExitCode.DEPLOY_FAILED
 
     async def _send(self, review: Review, *, dry_run: bool) -> SentDeployment:
-        """Send the config. If the truss config can't be written, a dry run fails; a deployment reports it."""
+        """Send the config to the server, which creates the deployment unless it is a dry run.
+
+        If the truss config can't be written, a dry run raises CommandFailed, and a deployment prints the
+        error.
+        """
         sent_deployment = await send(
             self._client, review.config, dry_run=dry_run, directory=self._cli_options.output_dir
         )
         if sent_deployment.write_error is not None:
-            failure = cannot_write("the truss config", sent_deployment.write_error)
+            failure = cannot_write_error("the truss config", sent_deployment.write_error)
             if dry_run:
                 raise failure from sent_deployment.write_error
-            self._remark(str(failure))
+            self._print_note(str(failure))
         return sent_deployment
 
-    async def _save(self, review: Review, form_name: str) -> None:
+    async def _save(self, review: Review, format_name: str) -> None:
         from tui.commands.support.questions import ask_text
 
-        is_python = form_name == "python"
-        typed = await ask_text("Save as", "deploy.py" if is_python else f"{form_name}/config.yaml")
+        is_python = format_name == "python"
+        typed = await ask_text("Save as", "deploy.py" if is_python else f"{format_name}/config.yaml")
         path = expanded_path(typed)
         if not typed:
             return
@@ -447,16 +457,16 @@ class Deployer:
                 return
             if not is_python:  # a Truss config needs its own folder
                 path.parent.mkdir(exist_ok=True)
-            write_file(path, review.config_texts[form_name].encode())
+            write_file(path, review.config_texts[format_name].encode())
         except OSError as error:
-            self._remark(f"can't write {path}: {why_not_written(error)}")
+            self._print_note(f"can't write {path}: {why_not_written(error)}")
             return
         self._has_results = True
-        command = deploy_command(self._client.remote, form_name, path)
-        self._remark(f"saved {path}; deploy it with: {command}")
+        command = deploy_command(self._client.remote, format_name, path)
+        self._print_note(f"saved {path}; deploy it with: {command}")
 
 
-def _remark(text: str) -> None:
+def _print_note(text: str) -> None:
     """Print a dimmed note to stderr, between questions."""
     click.secho(wrapped(text, indent="  "), err=True, dim=not os.environ.get("NO_COLOR"))
 
@@ -471,8 +481,8 @@ async def _is_confirmed(question: str) -> bool:
     return await ask_yes_no(question)
 
 
-def _last_question(review: Review) -> str:
-    """Return the final question, which names the model and GPUs that will cost money."""
+def _confirmation_question(review: Review) -> str:
+    """Return the question to confirm before deploying; it names the model, its checkpoints and its GPUs."""
     checkpoints = review.answers.get("Checkpoints")
     checkpoints_text = f" ({checkpoints})" if checkpoints else ""
     warning_count = sum(finding.severity == "warning" for finding in review.findings)
@@ -484,7 +494,7 @@ def _last_question(review: Review) -> str:
     )
 
 
-def _sent_document(review: Review, sent_deployment: SentDeployment) -> dict[str, Any]:
+def _deployment_document(review: Review, sent_deployment: SentDeployment) -> dict[str, Any]:
     return {
         "config": review.config.model_dump(mode="json"),
         "findings": [asdict(finding) for finding in review.findings],

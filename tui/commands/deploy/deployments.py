@@ -22,7 +22,7 @@ from tui.analysis.deployments import (
     status_tone,
     status_word,
 )
-from tui.commands.jobs.stop import remark_failure
+from tui.commands.jobs.stop import print_failure
 from tui.commands.logs.printing import LogPrinter, OutputLine
 from tui.commands.support.options import (
     Command,
@@ -42,10 +42,10 @@ from tui.commands.support.output import (
     TABLE,
     TEXT,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    known_names,
-    refuse,
+    known_names_text,
+    refuse_if,
 )
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_text, print_list
@@ -108,7 +108,7 @@ COLUMNS: tuple[Column[ListedDeployment], ...] = (
         export=lambda deployment: deployment.created_at,
     ),
 )
-LISTED_DEPLOYMENTS = select_columns(
+LISTED_DEPLOYMENT_COLUMNS = select_columns(
     COLUMNS, "status model_name name id environment active_replica_count instance_type_name created_at"
 )
 
@@ -128,7 +128,7 @@ async def _models(client: TrainingClient, name_or_id: str | None) -> list[Model]
         return models
     matching = [model for model in models if name_or_id in (model.id, model.name)]
     if not matching:
-        names = known_names(model.name or model.id for model in models)
+        names = known_names_text(model.name or model.id for model in models)
         raise CommandFailed(f"no model {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     return matching
 
@@ -160,13 +160,13 @@ def deployments(context: click.Context, model: str | None, job_id: str | None) -
         context.default_map = {name: {"model": model} for name in deployments.commands}
         return None
 
-    async def show(client: TrainingClient, output: Output) -> None:
+    async def show(client: TrainingClient, output: CommandOutput) -> None:
         served_job_id = None if job_id is None else await _job_id(client, job_id)
         matching = await list_deployments(client, await _models(client, model), served_job_id)
-        empty_remark = (
+        empty_message = (
             f"no deployments of checkpoints of job {served_job_id}" if served_job_id else "no deployments"
         )
-        print_list(output, matching, LISTED_DEPLOYMENTS, COLUMNS, empty_remark)
+        print_list(output, matching, LISTED_DEPLOYMENT_COLUMNS, COLUMNS, empty_message)
 
     return run_on_remote(context.ensure_object(CommandSettings), show)
 
@@ -184,7 +184,7 @@ async def _job_id(client: TrainingClient, text: str) -> str:
 @deployment_argument
 @format_option(TABLE, JSON)
 @client_command
-async def show(client: TrainingClient, output: Output, deployment_id: str, model: str | None) -> None:
+async def show(client: TrainingClient, output: CommandOutput, deployment_id: str, model: str | None) -> None:
     """Show a deployment: status, checkpoints, the phases of its last start, and how to call it.
 
     The API lists the starts of the last seven days. JSON is the API's deployment with "model_name",
@@ -193,13 +193,15 @@ async def show(client: TrainingClient, output: Output, deployment_id: str, model
     deployment = await _find_deployment(client, deployment_id, model)
     served_model = await read_served(client, deployment)
     link = deployment_link(client.remote, deployment.model_id, deployment.id)
-    text = facts_text(_facts(deployment, served_model, link), output) + calls_text(output, served_model.call)
-    output.answer(_document(deployment, served_model, link), text)
+    text = facts_text(_facts(deployment, served_model, link), output) + call_examples_text(
+        output, served_model.call
+    )
+    output.print_result(_deployment_document(deployment, served_model, link), text)
     if output.format == TABLE and served_model.call is not None and serves_nothing(client.remote):
-        output.remark("on Baseten you would call it like this")
+        output.print_message("on Baseten you would call it like this")
 
 
-def calls_text(output: Output, call_examples: Calls | None) -> str:
+def call_examples_text(output: CommandOutput, call_examples: Calls | None) -> str:
     """Return examples of calling a deployment; empty if it is unknown how to call it."""
     example_texts = (
         {} if call_examples is None else {"curl": call_examples.curl, "python": call_examples.python}
@@ -210,7 +212,9 @@ def calls_text(output: Output, call_examples: Calls | None) -> str:
     )
 
 
-def _document(deployment: ListedDeployment, served_model: ServedModel, link: str) -> dict[str, Any]:
+def _deployment_document(
+    deployment: ListedDeployment, served_model: ServedModel, link: str
+) -> dict[str, Any]:
     document = deployment.model_dump(mode="json") | {
         "link": link,
         "checkpoints": [item._asdict() for item in served_model.checkpoints],
@@ -226,7 +230,7 @@ def _document(deployment: ListedDeployment, served_model: ServedModel, link: str
 
 
 def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -> list[tuple[str, Cell]]:
-    created = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
+    created_text = f"{local_time(deployment.created_at) or UNKNOWN}, {age_of(deployment.created_at)} ago"
     return [
         ("status", Cell(status_word(deployment.status), status_tone(deployment.status))),
         ("model", Cell(f"{deployment.model_name} ({deployment.model_id})", "strong")),
@@ -234,7 +238,7 @@ def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -
         ("environment", Cell(deployment.environment or "")),
         ("instance", Cell(deployment.instance_type_name or "")),
         ("replicas", Cell(str(deployment.active_replica_count))),
-        ("created", Cell(created)),
+        ("created", Cell(created_text)),
         (
             "checkpoints",
             Cell(
@@ -251,13 +255,15 @@ def _facts(deployment: ListedDeployment, served_model: ServedModel, link: str) -
 @examples("bt-tui deployments logs wxy7890 --since 1h", "bt-tui deployments logs wxy7890 --follow")
 @deployments.command(short_help="Print the log of a deployment, or follow its start.")
 @deployment_argument
-@click.option("--follow", "-f", "follows", is_flag=True, help="Follow until it serves or has failed.")
+@click.option(
+    "--follow", "-f", "follows", is_flag=True, help="Follow until the deployment serves or has failed."
+)
 @since_option("Only lines from this time on: 2h, 12:30, a date.")
 @format_option(TEXT, NDJSON, JSON)
 @client_command
 async def logs(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     deployment_id: str,
     model: str | None,
     follows: bool,
@@ -268,7 +274,9 @@ async def logs(
     With --follow the command waits until the deployment serves (exit code 0) or has failed (5), and reports
     each phase on stderr. The fields of ndjson and json are the same as in "bt-tui logs".
     """
-    refuse(follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end")
+    refuse_if(
+        follows and output.format == JSON, "--follow needs text or ndjson: a JSON array would have no end"
+    )
     deployment = await _find_deployment(client, deployment_id, model)
     start = resolve_since(since, datetime.now(UTC))
     start_ns = start.timestamp() * NS_PER_S if start is not None else 0
@@ -279,7 +287,7 @@ async def logs(
         async for update in updates:
             if follows and update.status != status:
                 status = update.status
-                output.remark(f"status: {status_word(status)}")
+                output.print_message(f"status: {status_word(status)}")
             printer.print([OutputLine(line) for line in update.lines if stamp_ns(line) >= start_ns])
             if not follows:
                 break
@@ -290,7 +298,7 @@ async def logs(
 def _add_change_command(verb: DeploymentVerb) -> None:
     async def run(
         client: TrainingClient,
-        output: Output,
+        output: CommandOutput,
         deployment_id: str,
         model: str | None,
         assume_yes: bool,
@@ -311,25 +319,25 @@ def _add_change_command(verb: DeploymentVerb) -> None:
 
 
 async def _change_deployment(
-    client: TrainingClient, output: Output, change: DeploymentChange, assume_yes: bool
+    client: TrainingClient, output: CommandOutput, change: DeploymentChange, assume_yes: bool
 ) -> ExitCode:
     if change.refusal:
         raise CommandFailed(change.refusal, ExitCode.USAGE)
-    output.remark(change.verb.consequence)
+    output.print_message(change.verb.consequence)
     confirm(change.question, assume_yes=assume_yes)
     try:
         outcome = await change_deployment(client, change)
     except RequestError as error:
-        return remark_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
+        return print_failure(output, error, f"deployment {change.deployment.id}", change.verb.done)
     if outcome.reason:
-        output.remark(f"nothing changed: {outcome.reason}")
+        output.print_message(f"nothing changed: {outcome.reason}")
     else:
         show = client.remote.command_line("deployments", "show", change.deployment.id)
-        output.remark(f"{change.verb.done} {change.name}; {show}")
+        output.print_message(f"{change.verb.done} {change.name}; {show}")
     if output.format == JSON:
-        output.json(outcome.response)
+        output.print_json(outcome.response)
     elif not outcome.is_refused:
-        output.data(f"{change.deployment.id}\n")
+        output.write_text(f"{change.deployment.id}\n")
     return ExitCode.UNEXPECTED if outcome.is_refused else ExitCode.OK
 
 

@@ -25,7 +25,7 @@ from tui.commands.support.options import (
     project_named,
     selected_project,
 )
-from tui.commands.support.output import CSV, JSON, CommandFailed, ExitCode, Output
+from tui.commands.support.output import CSV, JSON, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text_if_any
 from tui.tables.column import Column, text_column
@@ -52,11 +52,11 @@ _SORT_KEYS: dict[str, Callable[[ListedPath], Any]] = {
     "permissions": lambda file: file.permissions or None,
 }
 
-BY_PATH = "path"
+PATH_SORT_KEY = "path"
 """The baseten CLI's sort key for paths, whose order is always ascending."""
 
 
-def _total_directories(listing: CacheListing) -> None:
+def _set_directory_totals(listing: CacheListing) -> None:
     """Set each directory's size to the total of its contents; call it only once.
 
     Like the official command, totals include the size of the directory entries themselves.
@@ -113,8 +113,8 @@ def _files_document(listing: CacheListing, project_id: str, total_bytes: int) ->
 
 def _files_csv(listing: CacheListing) -> str:
     """Return the official columns; paths that a spreadsheet would read as a formula begin with ``'``."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    csv_buffer = io.StringIO()
+    writer = csv.writer(csv_buffer, lineterminator="\n")
     writer.writerow(("File Path", "Size (bytes)", "Size (human readable)", "Modified", "Type", "Permissions"))
     writer.writerows(
         (
@@ -127,14 +127,14 @@ def _files_csv(listing: CacheListing) -> str:
         )
         for file in listing.file_summaries
     )
-    return text.getvalue()
+    return csv_buffer.getvalue()
 
 
 def _csv_cell(text: str) -> str:
     return without_formula(sanitize_whole(text))
 
 
-def _print_directories(output: Output, listing: CacheListing, project_id: str, depth: int) -> None:
+def _print_directories(output: CommandOutput, listing: CacheListing, project_id: str, depth: int) -> None:
     """Print directories up to `depth`, largest first; deeper files count towards the directories shown."""
     tree = FileTree(cache_entries(listing.file_summaries))
     nodes = [
@@ -164,7 +164,7 @@ def _print_directories(output: Output, listing: CacheListing, project_id: str, d
         "directories": directories,
     }
     titles = ("Directory", "Size (bytes)", "Files", "Share")
-    output.answer(
+    output.print_result(
         document,
         table_text_if_any(columns, nodes, output),
         csv_lines([titles, *(tuple(directory.values()) for directory in directories)]),
@@ -185,10 +185,10 @@ def cache() -> None:
 )
 @cache.command(short_help="Show what takes up space in a project's cache.")
 @click.argument("project", metavar="[PROJECT]", required=False)
-@click.option("--project", "named_project", metavar="PROJECT", help="Same as the argument.")
+@click.option("--project", "project_option", metavar="PROJECT", help="Same as the argument.")
 @click.option(
     "--sort",
-    type=click.Choice((*_SORT_KEYS, BY_PATH)),
+    type=click.Choice((*_SORT_KEYS, PATH_SORT_KEY)),
     help="Sort key of the files (default: filepath); path: filepath, ascending.",
 )
 @order_option
@@ -204,9 +204,9 @@ def cache() -> None:
 @client_command
 async def summarize(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     project: str | None,
-    named_project: str | None,
+    project_option: str | None,
     sort: str | None,
     order: str,
     lists_files: bool,
@@ -218,10 +218,10 @@ async def summarize(
     --by-directory. The size of a directory includes everything in it. If the project has no cache, the exit
     code is 7 and the JSON and CSV output is empty, as in the official CLI; an empty cache is not an error.
     """
-    name_or_id = selected_project(project, named_project)
+    name_or_id = selected_project(project, project_option)
     if name_or_id is None:
         raise click.UsageError("which project? Give PROJECT or --project PROJECT")
-    if sort == BY_PATH:
+    if sort == PATH_SORT_KEY:
         sort, order = "filepath", ASCENDING
     owning_project = await project_named(client, name_or_id)
     listing = await client.cache.listing(owning_project.id)
@@ -231,18 +231,18 @@ async def summarize(
         raise CommandFailed(f"project {owning_project.name} has no cache", ExitCode.NOT_FOUND)
     files = listing.file_summaries
     total_bytes = sum(file.size_bytes for file in files)
-    output.remark(_headline(listing, owning_project.name, total_bytes))
+    output.print_message(_headline(listing, owning_project.name, total_bytes))
     lists_files = lists_files or sort is not None or output.format in (CSV, JSON)
     if depth is not None or not lists_files:
         _print_directories(output, listing, owning_project.id, depth or 2)
         return
-    _total_directories(listing)
+    _set_directory_totals(listing)
     files[:] = ordered(files, _SORT_KEYS[sort or "filepath"], descending=order == DESCENDING)
     _print_files(output, listing, owning_project.id, total_bytes)
 
 
-def _print_files(output: Output, listing: CacheListing, project_id: str, total_bytes: int) -> None:
-    output.answer(
+def _print_files(output: CommandOutput, listing: CacheListing, project_id: str, total_bytes: int) -> None:
+    output.print_result(
         lambda: _files_document(listing, project_id, total_bytes),
         lambda: table_text_if_any(COLUMNS, listing.file_summaries, output),
         lambda: _files_csv(listing),

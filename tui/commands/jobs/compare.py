@@ -32,12 +32,12 @@ from tui.commands.support.output import (
     MARKDOWN,
     TABLE,
     TEXT,
+    CommandOutput,
     ExitCode,
-    Output,
     explain,
-    refuse,
+    refuse_if,
 )
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
@@ -75,7 +75,7 @@ X_AXES: dict[str, Axis] = {"step": "step", "relative": "elapsed", "time": "clock
 @client_command
 async def compare(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     x_axis: str,
     with_curves: bool,
@@ -91,14 +91,14 @@ async def compare(
 
     A job that no longer exists or cannot be read is left out and named on stderr; the exit code is 7 or 8.
     """
-    refuse(
+    refuse_if(
         with_curves and output.format in (TABLE, CHART),
         "--curves needs -o json or csv; -o chart draws the curves",
     )
-    refuse(smoothing and output.format != CHART, "--smoothing needs -o chart")
+    refuse_if(smoothing and output.format != CHART, "--smoothing needs -o chart")
     ids = tuple(dict.fromkeys(job_ids))
 
-    refuse(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
+    refuse_if(not 2 <= len(ids) <= MAX_COMPARED_RUNS, f"give 2 to {MAX_COMPARED_RUNS} different jobs")
     runs, code = await _read_runs(client, output, ids)
     if not runs:
         return code
@@ -106,7 +106,7 @@ async def compare(
         _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
         return code
     curve_table = curves_table(runs, X_AXES[x_axis]) if with_curves else None
-    output.answer(
+    output.print_result(
         {"jobs": job_records(runs)} | ({"curves": records(curve_table)} if curve_table else {}),
         lambda: table_text(comparison_columns(labels(runs)), comparison_rows(runs), output),
         lambda: csv_text([curve_table or comparison_table(runs)]),
@@ -115,7 +115,7 @@ async def compare(
 
 
 async def _read_runs(
-    client: TrainingClient, output: Output, ids: Sequence[str]
+    client: TrainingClient, output: CommandOutput, ids: Sequence[str]
 ) -> tuple[list[ComparedRun], ExitCode]:
     prices = await listed_prices(client)
     runs: list[ComparedRun] = []
@@ -123,19 +123,21 @@ async def _read_runs(
     for job_id in ids:
         try:
             job = await job_named(client, job_id)
-            loaded_run = await read_with_line(client, job, output, prices=prices)
+            loaded_run = await read_with_progress_line(client, job, output, prices=prices)
         except Unauthorized:
             raise
         except (ErrorAnswer, InvalidAnswer) as error:
             message, code = explain(error)
-            output.remark(f"skipped {job_id}: {message}")
+            output.print_message(f"skipped {job_id}: {message}")
             exit_code = code if exit_code is ExitCode.OK or isinstance(error, NotFound) else exit_code
             continue
         runs.append(ComparedRun(job, "read", loaded_run.run, gap_count=loaded_run.gap_count))
     return runs, exit_code
 
 
-def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float) -> None:
+def _draw(
+    output: CommandOutput, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float
+) -> None:
     loss, throughput = curves(runs, "loss", axis), curves(runs, "throughput", axis)
     for title, curves_of_chart in (("loss", loss), (throughput_unit(runs), throughput)):
         span_s = max((curve.times[-1] - curve.times[0] for curve in curves_of_chart), default=0.0)
@@ -150,7 +152,7 @@ def _draw(output: Output, runs: Sequence[ComparedRun], axis: Axis, axis_name: st
 @click.argument("other_id", metavar="JOB_B")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def diff(client: TrainingClient, output: Output, job_id: str, other_id: str) -> None:
+async def diff(client: TrainingClient, output: CommandOutput, job_id: str, other_id: str) -> None:
     """Show what changed from the first job to the second: hardware and code.
 
     Text files of the two code archives are compared line by line; up to 200 lines of each file are shown. For
@@ -161,7 +163,7 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
     first_job, second_job = await job_named(client, job_id), await job_named(client, other_id)
     differences = await read_differences(client, first_job, second_job)
     if differences.not_compared:
-        output.remark(f"code not compared: {differences.not_compared}")
+        output.print_message(f"code not compared: {differences.not_compared}")
     width_cells = output.width_cells
     text = "".join(
         f"{output.paint(clip(line, width_cells) if width_cells else line, tone)}\n"
@@ -181,6 +183,6 @@ async def diff(client: TrainingClient, output: Output, job_id: str, other_id: st
         "files": differences.files,
         "code_not_compared_because": differences.not_compared or None,
     }
-    output.answer(document, text)
+    output.print_result(document, text)
     if differences.no_differences_text:
-        output.remark(differences.no_differences_text)
+        output.print_message(differences.no_differences_text)

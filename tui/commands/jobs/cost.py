@@ -30,7 +30,7 @@ from tui.commands.support.options import (
     resolve_since,
     since_option,
 )
-from tui.commands.support.output import CSV, JSON, TABLE, Output, refuse
+from tui.commands.support.output import CSV, JSON, TABLE, CommandOutput, refuse_if
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list
@@ -65,12 +65,12 @@ class JobCost:
 @click.command()
 @click.argument("job_ids", metavar="[JOB_ID]...", nargs=-1)
 @click.option("--project", metavar="PROJECT", help="Only jobs of this project (id or name).")
-@since_option("Only unfinished jobs, and jobs created since then (default: 30d).")
+@since_option("Only unfinished jobs, and jobs created since this time (default: 30d).")
 @format_option(TABLE, JSON, CSV)
 @client_command
 async def cost(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     project: str | None,
     since: str | None,
@@ -81,7 +81,7 @@ async def cost(
     running time. The bill is updated hourly, so the cost since the last update is estimated, too. Nothing is
     counted twice; a cost that cannot be estimated is left out.
     """
-    refuse(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
+    refuse_if(job_ids and (project or since), "job ids need neither --project nor --since; omit them")
     now = datetime.now(UTC)
     jobs = (
         [await job_named(client, job_id) for job_id in dict.fromkeys(job_ids)]
@@ -91,14 +91,14 @@ async def cost(
     oldest_created_at = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest_created_at, now)
     rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.total_usd, reverse=True)
-    print_list(output, rows, LISTED_COSTS, COLUMNS)
+    print_list(output, rows, LISTED_COST_COLUMNS, COLUMNS)
     total = _total(rows, bill)
     if output.format == TABLE:
-        output.data(f"\n{total}\n")
+        output.write_text(f"\n{total}\n")
     else:
-        output.remark(total)
+        output.print_message(total)
     if bill.deleted.minutes and not (job_ids or project):
-        output.remark(
+        output.print_message(
             f"since {bill.since:%Y-%m-%d} also billed for deleted jobs: {billed_text(bill.deleted)}"
         )
 
@@ -117,23 +117,28 @@ async def _costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
-    request_slots = asyncio.Semaphore(8)
+    request_semaphore = asyncio.Semaphore(8)
 
     async def cost_of_job(job: TrainingJob) -> JobCost:
-        billed, all_billed = bill.of(job), is_all_billed(job, now)
+        billed, is_fully_billed = bill.of(job), is_all_billed(job, now)
         if not job.is_finished and job.current_status != JobStatus.RUNNING:
             return JobCost(job, Cost())
-        async with request_slots:
+        async with request_semaphore:
             # The status history shows the running time, which is not needed once everything is billed.
             queue_context = (
-                await read_status_changes(client, job) if billed is None or not all_billed else None
+                await read_status_changes(client, job) if billed is None or not is_fully_billed else None
             )
-        ran_for = running_time(job, queue_context.events if queue_context is not None else (), now)
-        nodes, price = job.node_count or 1, price_of(job, prices)
+        elapsed = running_time(job, queue_context.events if queue_context is not None else (), now)
+        node_count, price = job.node_count or 1, price_of(job, prices)
         return JobCost(
             job,
             cost_of(
-                job, ran_for, node_count=nodes, price_per_minute=price, billed=billed, all_billed=all_billed
+                job,
+                elapsed,
+                node_count=node_count,
+                price_per_minute=price,
+                billed=billed,
+                all_billed=is_fully_billed,
             ),
         )
 
@@ -194,8 +199,8 @@ COLUMNS: tuple[Column[JobCost], ...] = (
     ),
     Column("estimate_of", export=lambda row: row.cost.basis if row.estimated_usd is not None else None),
 )
-"""Columns in the order of exports."""
+"""Columns in the order of the CSV and JSON output."""
 
-LISTED_COSTS = select_columns(
+LISTED_COST_COLUMNS = select_columns(
     COLUMNS, "status id name project gpu_hours billed_usd billed_minutes estimated_usd"
 )

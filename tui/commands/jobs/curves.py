@@ -10,7 +10,7 @@ from tui.analysis.export import csv_lines, json_number
 from tui.analysis.progress.metrics import Curve, curves_of
 from tui.analysis.progress.snapshot import ProgressSnapshot
 from tui.analysis.series import Series, latest, value_range
-from tui.commands.support.output import NDJSON, CommandFailed, ExitCode, Output, known_names
+from tui.commands.support.output import NDJSON, CommandFailed, CommandOutput, ExitCode, known_names_text
 from tui.commands.support.tables import table_text
 from tui.tables.column import Column, text_column
 from tui.text.sanitize import sanitize
@@ -48,21 +48,21 @@ def chosen_curves(progress: ProgressSnapshot, names: Sequence[str], source: str)
     for name in names:
         matching = [name] if name in curves else [curve for curve in curves if name in curve]
         if len(matching) != 1:
-            choices = known_names(matching or curves)
+            choices = known_names_text(matching or curves)
             message = f"{source} has no metric {sanitize(name)!r} (it has: {choices})"
             raise CommandFailed(message, ExitCode.NOT_FOUND)
         chosen_names += matching
     return [curves[name] for name in dict.fromkeys(chosen_names)]
 
 
-def points_of(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
+def point_records(curve: Curve, progress: ProgressSnapshot) -> list[dict[str, Any]]:
     return [
         {"time": iso_time(time), "step": step, "value": json_number(value)}
         for time, step, value in _points(curve.series, progress)
     ]
 
 
-def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
+def print_curves(output: CommandOutput, curves: Sequence[Curve], progress: ProgressSnapshot) -> None:
     """Print the curves: every reading as CSV and JSON, one row per curve in a table."""
     rows = (
         (curve.name, iso_time(time), step, value, curve.unit)
@@ -71,12 +71,12 @@ def print_curves(output: Output, curves: Sequence[Curve], progress: ProgressSnap
     )
 
     def document() -> Any:
-        points = {curve.name: points_of(curve, progress) for curve in curves}
+        points = {curve.name: point_records(curve, progress) for curve in curves}
         if output.format != NDJSON:
             return points
         return [{"series": name, **point} for name, curve_points in points.items() for point in curve_points]
 
-    output.answer(
+    output.print_result(
         document,
         lambda: table_text(CURVE_COLUMNS, curves, output),
         lambda: csv_lines([("series", "time", "step", "value", "unit"), *rows]),

@@ -18,7 +18,7 @@ from api_client.transfers import (
     NoArchive,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, refuse_if
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command
 from tui.text.units import bytes_iec, counted, duration
@@ -45,7 +45,7 @@ from tui.text.units import bytes_iec, counted, duration
 @client_command
 async def download(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     target_directory: Path,
     out_dir: Path | None,
@@ -56,7 +56,7 @@ async def download(
 
     An existing folder or archive is not changed. The path of the result is printed to stdout.
     """
-    refuse(out_dir and out_file, "give either --out-dir or --out-file")
+    refuse_if(out_dir and out_file, "give either --out-dir or --out-file")
     target = out_dir or out_file
     job = await job_named(client, job_id)
     folder, name = (target.parent, target.name) if target else (target_directory, None)
@@ -68,12 +68,12 @@ async def download(
         "is_unpacked": report.unpacked_to is not None,
         "archive_bytes": report.files[0].done_bytes,
     }
-    output.answer(document, f"{path}\n")
+    output.print_result(document, f"{path}\n")
 
 
 async def download_code(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     folder: Path,
     name: str | None,
@@ -101,7 +101,7 @@ async def download_code(
 
 
 async def run_plan(
-    client: TrainingClient, output: Output, plan: DownloadPlan, existing: Existing
+    client: TrainingClient, output: CommandOutput, plan: DownloadPlan, existing: Existing
 ) -> DownloadReport:
     """Run the plan and show its progress. Raises the same errors as ``client.downloads.run``."""
     notes: list[str] = []
@@ -113,13 +113,13 @@ async def run_plan(
         if not line.is_terminal and progress.note and progress.note not in notes[-1:]:
             notes.append(progress.note)
             if len(notes) <= 10:  # an unstable connection causes hundreds of notes
-                output.remark(progress.note)
+                output.print_message(progress.note)
 
     try:
         with ProgressLine() as line:
             return await client.downloads.run(plan, on_progress=show, existing=existing)
     except asyncio.CancelledError:
-        output.remark("run the same command again to resume")
+        output.print_message("run the same command again to resume")
         raise
 
 

@@ -33,19 +33,19 @@ from tui.commands.support.output import (
     NDJSON,
     TEXT,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
     outcome_exit_code,
-    refuse,
+    refuse_if,
     unknown_value,
-    worst,
+    worst_code,
 )
 from tui.commands.support.remotes import configuration_if_any, run_settings
 from tui.commands.support.session import client_command
 from tui.guard.conditions import check_deadline, parse_deadline, parse_dollars, stop_causes
 from tui.guard.memory import GuardMemory
 from tui.guard.rules import GuardRules, resumable_statuses
-from tui.guard.watch import Guard, NotResumed, RememberedAlerts, Reporting, sending
+from tui.guard.watch import Guard, NotResumed, Reporting, UndeliveredAlerts, background_delivery
 from tui.settings.model import NotificationSettings
 from tui.settings.remembered import state_path
 from tui.system.termination import TerminationSignals
@@ -71,7 +71,7 @@ def _names_callback(kind: str, known_names: Collection[str]) -> Callable[[Any, A
 
 
 def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None], T | None]:
-    """Return the callback of an option that ``read`` parses, which raises ValueError for invalid text."""
+    """Return an option's callback that parses the text with ``read``; its ValueError is a usage error."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> T | None:
         try:
@@ -82,7 +82,7 @@ def _parser_callback(read: Callable[[str], T]) -> Callable[[Any, Any, str | None
     return convert
 
 
-_rules = combined(
+_rules_options = combined(
     "rules",
     GuardRules,
     click.option(
@@ -140,7 +140,7 @@ _rules = combined(
 @click.option("--project", metavar="PROJECT", help="Watch all active runs of this project (id or name).")
 @click.option("--project-id", metavar="ID", hidden=True, help="Same as --project.")
 @click.option("--all", "watch_all", is_flag=True, help="Watch all active runs that you can access.")
-@_rules
+@_rules_options
 @click.option("--notify", is_flag=True, help="Deliver alerts by the command and webhook of the settings.")
 @click.option(
     "--test", is_flag=True, help="Send a test notification, report whether it was delivered, and exit."
@@ -157,7 +157,7 @@ _rules = combined(
 @client_command
 async def guard(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     project: str | None,
     project_id: str | None,
@@ -184,16 +184,16 @@ async def guard(
     if test:
         return await _send_test(output, notifications)
     _check_rules(client, rules, notifications if notify else None)
-    memory = GuardMemory(state_path("guard.json"), output.remark)
+    memory = GuardMemory(state_path("guard.json"), output.print_message)
     name_or_id = selected_project(project, project_id)
-    refuse(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
-    refuse(
+    refuse_if(job_ids and (watch_all or name_or_id is not None), "job ids need neither --project nor --all")
+    refuse_if(
         not job_ids and not watch_all and name_or_id is None,
         "which runs? Give JOB_ID, --project PROJECT or --all",
     )
-    reporting = Reporting(partial(_print, output), settings=notifications)
+    reporting = Reporting(partial(_print_alert, output), settings=notifications)
     if notify:
-        reporting.delivery = _delivery(client, output, notifications, memory)
+        reporting.delivery = _alert_delivery(client, output, notifications, memory)
     active_guard = Guard(
         client,
         rules,
@@ -211,19 +211,21 @@ async def guard(
             raise click.BadParameter(str(problem), param_hint="'--until'") from None
     find_jobs = partial(_first_jobs, client, active_guard, job_ids, name_or_id)
     try:
-        async with sending(reporting.delivery):
+        async with background_delivery(reporting.delivery):
             if once:
-                await active_guard.look_once(await find_jobs())
+                await active_guard.poll_once(await find_jobs())
             else:
                 jobs = await active_guard.find(find_jobs)
-                output.remark(_summary(jobs, active_guard.rules_for(jobs)))
+                output.print_message(_watch_summary(jobs, active_guard.rules_for(jobs)))
                 await active_guard.run(jobs)
     except asyncio.CancelledError:
         if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
             active_guard.forget_deadlines()
         raise
     if reporting.delivery is not None and (unsent_count := active_guard.unsent_count):
-        output.remark(f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them")
+        output.print_message(
+            f"{counted(unsent_count, 'notification')} not delivered; the next guard sends them"
+        )
     return _verdict_code(active_guard) if once else _outcome_code(active_guard)
 
 
@@ -231,7 +233,7 @@ def _check_rules(
     client: TrainingClient, rules: GuardRules, notifications: NotificationSettings | None
 ) -> None:
     """Refuse rules that can't work. Raises click.UsageError, CommandFailed and ReadOnlyError."""
-    refuse(
+    refuse_if(
         rules.after_checkpoint and not rules.may_stop,
         "--after-checkpoint stops nothing without --stop-on, --budget or --until",
     )
@@ -246,12 +248,16 @@ def _check_rules(
 
 
 async def _resume(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, other_resumes: Collection[str]
+    client: TrainingClient,
+    output: CommandOutput,
+    job: TrainingJob,
+    since: datetime,
+    other_resuming_ids: Collection[str],
 ) -> TrainingJob:
     from tui.commands.jobs.resume import resume_now  # slow to import; only resuming needs it
 
     try:
-        return await resume_now(client, output, job, since, other_resumes)
+        return await resume_now(client, output, job, since, other_resuming_ids)
     except RequestError:
         raise
     except (CommandFailed, ApiClientError, OSError) as error:
@@ -260,8 +266,8 @@ async def _resume(
         raise NotResumed(str(error)) from error
 
 
-def _delivery(
-    client: TrainingClient, output: Output, settings: NotificationSettings, memory: GuardMemory
+def _alert_delivery(
+    client: TrainingClient, output: CommandOutput, settings: NotificationSettings, memory: GuardMemory
 ) -> AlertDelivery:
     remote = client.remote
     secrets = [remote.key.get_secret_value()] if remote.key else []
@@ -270,18 +276,22 @@ def _delivery(
     return AlertDelivery(
         settings.command,
         settings.webhook,
-        output.remark,
+        output.print_message,
         os.environ,
         body_format=settings.webhook_format,
         secrets=secrets,
-        unsent=RememberedAlerts(memory, client.clock),
+        unsent=UndeliveredAlerts(memory, client.clock),
     )
 
 
-async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode:
+async def _send_test(output: CommandOutput, settings: NotificationSettings) -> ExitCode:
     """Deliver one alert to each destination; print for each whether it was delivered."""
     delivery = AlertDelivery(
-        settings.command, settings.webhook, output.remark, os.environ, body_format=settings.webhook_format
+        settings.command,
+        settings.webhook,
+        output.print_message,
+        os.environ,
+        body_format=settings.webhook_format,
     )
     if not delivery.destinations:
         raise CommandFailed(
@@ -296,9 +306,9 @@ async def _send_test(output: Output, settings: NotificationSettings) -> ExitCode
             await delivery.deliver(destination, record)
         except RequestError as problem:
             code = ExitCode.UNEXPECTED
-            output.remark(f"{destination}: not delivered: {sanitize(str(problem))}")
+            output.print_message(f"{destination}: not delivered: {sanitize(str(problem))}")
         else:
-            output.remark(f"{destination}: delivered")
+            output.print_message(f"{destination}: delivered")
     return code
 
 
@@ -339,31 +349,33 @@ async def _more_jobs(client: TrainingClient, project: str | None) -> list[Traini
 
 
 def _verdict_code(active_guard: Guard) -> ExitCode:
-    last_looks = [look for look in active_guard.last_looks.values() if not look.run.job.is_finished]
-    severities = {finding.severity for look in last_looks for finding in look.run.findings}
-    code = worst(EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys())
-    return code or (ExitCode.OK if all(look.is_judged for look in last_looks) else ExitCode.UNREACHABLE)
+    last_polls = [poll for poll in active_guard.last_polls.values() if not poll.run.job.is_finished]
+    severities = {finding.severity for poll in last_polls for finding in poll.run.findings}
+    code = worst_code(
+        EXIT_CODE_OF_SEVERITY[severity] for severity in severities & EXIT_CODE_OF_SEVERITY.keys()
+    )
+    return code or (ExitCode.OK if all(poll.is_judged for poll in last_polls) else ExitCode.UNREACHABLE)
 
 
 def _outcome_code(active_guard: Guard) -> ExitCode:
-    """Return the worst outcome; a job that was resumed does not count, only the job that resumed it."""
+    """Return the exit code of the worst outcome, ignoring jobs that another job has resumed."""
     runs = active_guard.known_jobs()
     resumed_ids = {job_id for job_id, run in runs.items() if run.resume is not None and run.resume.job_id}
-    last_looks = [look for job_id, look in active_guard.last_looks.items() if job_id not in resumed_ids]
+    last_polls = [poll for job_id, poll in active_guard.last_polls.items() if job_id not in resumed_ids]
     codes = [
-        outcome_exit_code(look.run.job.current_status) for look in last_looks if look.run.job.is_finished
+        outcome_exit_code(poll.run.job.current_status) for poll in last_polls if poll.run.job.is_finished
     ]
-    return worst([*codes, *(ExitCode.UNREACHABLE for look in last_looks if look.is_gone)])
+    return worst_code([*codes, *(ExitCode.UNREACHABLE for poll in last_polls if poll.is_gone)])
 
 
-def _print(output: Output, alert: Alert) -> None:
+def _print_alert(output: CommandOutput, alert: Alert) -> None:
     job_id = f" ({sanitize(alert.job.id)})" if alert.job is not None else ""
     title = output.paint(alert.title, TONES[alert.severity])
     text = f"{local_time(alert.at)}  {title}{job_id}: {alert.text}\n"
-    output.answer(alert.record(), text)
+    output.print_result(alert.record(), text)
 
 
-def _summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
+def _watch_summary(jobs: Sequence[TrainingJob], rules: GuardRules) -> str:
     """Return ``watching 2 runs; stops each on stalled, a budget of $200.00 and 2026-11-28 06:00``."""
     stop_text = "nothing is stopped"
     if causes_text := stop_causes(rules):

@@ -28,18 +28,18 @@ from tui.commands.support.options import (
 )
 from tui.commands.support.output import (
     EXIT_CODE_OF_SEVERITY,
+    EXIT_CODES_WORST_FIRST,
     JSON,
     TABLE,
-    WORST_FIRST,
+    CommandOutput,
     ExitCode,
-    Output,
     explain,
     outcome_exit_code,
-    worst,
+    worst_code,
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import table_text
 from tui.readers.session import listed_prices
@@ -73,7 +73,7 @@ COUNTED_VERDICTS = (*EXIT_CODE_OF_SEVERITY, "unknown", "checking", "healthy", "w
 @format_option(TABLE, JSON)
 @client_command
 async def health(
-    client: TrainingClient, output: Output, job_ids: tuple[str, ...], timeline: bool
+    client: TrainingClient, output: CommandOutput, job_ids: tuple[str, ...], timeline: bool
 ) -> ExitCode:
     """Check the health of jobs by their log, metrics, checkpoints and queue.
 
@@ -102,30 +102,30 @@ async def health(
     prices: dict[str, float] = {}
     with suppress(RequestError):  # findings are worth printing without their cost
         prices = await listed_prices(client)
-    readings: list[LoadedRun] = []
+    loaded_runs: list[LoadedRun] = []
     for number, job in enumerate(jobs, start=1):
         prefix = f"job {number} of {len(jobs)}: " if len(jobs) > 1 else ""
-        reading = await read_with_line(
+        loaded_run = await read_with_progress_line(
             client, job, output, with_health_metrics=True, prices=prices, prefix=prefix
         )
-        readings.append(replace(reading, run=judged(reading.run, settings.rules)))
+        loaded_runs.append(replace(loaded_run, run=judged(loaded_run.run, settings.rules)))
     if not job_ids:
-        readings.sort(
-            key=lambda reading: (
-                WORST_FIRST.index(_exit_code(reading)),
-                COUNTED_VERDICTS.index(_counted_verdict(reading)),
+        loaded_runs.sort(
+            key=lambda loaded_run: (
+                EXIT_CODES_WORST_FIRST.index(_exit_code(loaded_run)),
+                COUNTED_VERDICTS.index(_counted_verdict(loaded_run)),
             )
         )
-    text = "".join(_job_text(output, reading) for reading in readings)
-    output.answer([_health_record(reading) for reading in readings], text)
-    output.remark(_counts_text(list(map(_counted_verdict, readings))))
-    return worst(map(_exit_code, readings))
+    text = "".join(_job_text(output, loaded_run) for loaded_run in loaded_runs)
+    output.print_result([_health_record(loaded_run) for loaded_run in loaded_runs], text)
+    output.print_message(_counts_text(list(map(_counted_verdict, loaded_runs))))
+    return worst_code(map(_exit_code, loaded_runs))
 
 
-def _counted_verdict(reading: LoadedRun) -> str:
+def _counted_verdict(loaded_run: LoadedRun) -> str:
     """Return the verdict to count: a queued job without findings counts as waiting, not healthy."""
-    verdict = _verdict(reading)
-    is_waiting = verdict == "healthy" and reading.run.job.current_status in WAITING_STATUSES
+    verdict = _verdict(loaded_run)
+    is_waiting = verdict == "healthy" and loaded_run.run.job.current_status in WAITING_STATUSES
     return "waiting" if is_waiting else verdict
 
 
@@ -139,16 +139,16 @@ def _counts_text(verdicts: Sequence[str]) -> str:
     return f"{counted(len(verdicts), 'job')}: {counts_by_verdict}"
 
 
-def _exit_code(reading: LoadedRun) -> ExitCode:
-    if reading.run.job.is_finished:
-        return outcome_exit_code(reading.run.job.current_status)
-    unread = (explain(error)[1] for error in reading.read_errors.values())
-    return EXIT_CODE_OF_SEVERITY.get(_verdict(reading)) or worst(unread)
+def _exit_code(loaded_run: LoadedRun) -> ExitCode:
+    if loaded_run.run.job.is_finished:
+        return outcome_exit_code(loaded_run.run.job.current_status)
+    unread = (explain(error)[1] for error in loaded_run.read_errors.values())
+    return EXIT_CODE_OF_SEVERITY.get(_verdict(loaded_run)) or worst_code(unread)
 
 
-def _verdict(reading: LoadedRun) -> str:
+def _verdict(loaded_run: LoadedRun) -> str:
     """Return the worst severity, or ``healthy``, ``finished``, ``checking``, or ``unknown`` without data."""
-    run = reading.run
+    run = loaded_run.run
     if run.job.is_finished:
         return "finished"
     severity = next((finding.severity for finding in run.findings), "")
@@ -158,15 +158,15 @@ def _verdict(reading: LoadedRun) -> str:
     return state if state in ("healthy", "checking") else "unknown"
 
 
-def _health_record(reading: LoadedRun) -> dict[str, Any]:
-    run, job = reading.run, reading.run.job
+def _health_record(loaded_run: LoadedRun) -> dict[str, Any]:
+    run, job = loaded_run.run, loaded_run.run.job
     return {
         "job_id": job.id,
         "name": job.name,
         "current_status": job.current_status,
-        "verdict": _verdict(reading),
-        "log_gaps": reading.gap_count,
-        "unread": sorted(reading.read_errors),
+        "verdict": _verdict(loaded_run),
+        "log_gaps": loaded_run.gap_count,
+        "unread": sorted(loaded_run.read_errors),
         "findings": [
             finding_record(finding)
             | {
@@ -179,12 +179,12 @@ def _health_record(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _job_text(output: Output, reading: LoadedRun) -> str:
-    job = reading.run.job
+def _job_text(output: CommandOutput, loaded_run: LoadedRun) -> str:
+    job = loaded_run.run.job
     name = f"  {sanitize(job.name)}" if job.name else ""
-    lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_verdict_cell(reading))}"]
-    for finding in reading.run.findings:
-        age_s = (reading.run.server_now - finding.since).total_seconds() if finding.since else 0.0
+    lines = [f"{output.paint(sanitize(job.id), 'strong')}{name}  {output.paint(*_verdict_cell(loaded_run))}"]
+    for finding in loaded_run.run.findings:
+        age_s = (loaded_run.run.server_now - finding.since).total_seconds() if finding.since else 0.0
         since = f" (for {age(age_s)})" if finding.since and not finding.kind.states_duration else ""
         kind = output.paint(f"{SIGNS[finding.severity]} {finding.kind}", TONES[finding.severity])
         lines.append(f"  {kind}  {sanitize(finding.sentence)}{since}")
@@ -193,8 +193,8 @@ def _job_text(output: Output, reading: LoadedRun) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _verdict_cell(reading: LoadedRun) -> Span:
-    job, verdict_word = reading.run.job, _verdict(reading)
+def _verdict_cell(loaded_run: LoadedRun) -> Span:
+    job, verdict_word = loaded_run.run.job, _verdict(loaded_run)
     if verdict_word in EXIT_CODE_OF_SEVERITY:
         return f"{SIGNS[verdict_word]} {verdict_word}", TONES[verdict_word]
     if verdict_word == "finished" or (verdict_word == "healthy" and job.current_status != JobStatus.RUNNING):
@@ -202,11 +202,11 @@ def _verdict_cell(reading: LoadedRun) -> Span:
         return f"{view.sign} {view.word}", view.tone
     if verdict_word == "healthy":
         return "✓ healthy", "good"
-    reason = verdict(reading.run).words
+    reason = verdict(loaded_run.run).words
     return (f"… {reason}", "muted") if verdict_word == "checking" else (f"? unknown: {reason}", "caution")
 
 
-def print_timeline(output: Output, settings: RunSettings) -> None:
+def print_timeline(output: CommandOutput, settings: RunSettings) -> None:
     """Print the findings over time of the recording given by ``--file``. Raises UsageError without one."""
     from tui.readers.recorded_index import Timeline  # slow to import; only --timeline needs it
 
@@ -221,7 +221,7 @@ def print_timeline(output: Output, settings: RunSettings) -> None:
             line.show(f"judging {recording.name}", note=percent(fraction))
             timeline.advance()
     periods = timeline.findings
-    output.answer(list(map(_period_record, periods)), table_text(_COLUMNS, periods, output))
+    output.print_result(list(map(_period_record, periods)), table_text(_COLUMNS, periods, output))
 
 
 def _period_record(period: FindingPeriod) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import click
 from api_client import ConfigurationError, RemoteNotConfigured, resolve_remote
 from api_client.words import command_line
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write, refuse
+from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, cannot_write_error, refuse_if
 from tui.commands.support.remotes import LOCAL_REMOTE, remote_name
 from tui.commands.support.tables import table_text
-from tui.system.starters import STARTER_PROJECTS, FilesInTheWay, StarterProject, write_starters
+from tui.system.starters import STARTER_PROJECTS, FilesAlreadyExist, StarterProject, write_starters
 from tui.tables.column import Column, text_column
 
 
@@ -29,10 +29,10 @@ def _starter_project(name: str) -> StarterProject:
 def _write_projects(projects_by_folder: Mapping[Path, StarterProject], *, force: bool) -> list[Path]:
     try:
         return write_starters(projects_by_folder, force=force)
-    except FilesInTheWay as problem:
+    except FilesAlreadyExist as problem:
         raise CommandFailed(f"{problem} (use --force, or another folder)", ExitCode.USAGE) from problem
     except OSError as error:
-        raise cannot_write(error.filename, error) from error
+        raise cannot_write_error(error.filename, error) from error
 
 
 DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
@@ -51,7 +51,7 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
 @click.option(
     "--target-directory",
     "--dir",
-    "named_directory",
+    "directory_option",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="Same as DIR.",
@@ -75,7 +75,7 @@ DEFAULT_TEMPLATE = STARTER_PROJECTS[0].name
 def init(
     settings: CommandSettings,
     directory: Path | None,
-    named_directory: Path | None,
+    directory_option: Path | None,
     template: str | None,
     names: tuple[str, ...],
     list_examples: bool,
@@ -88,40 +88,40 @@ def init(
     printed.
     """
     output = settings.output
-    refuse(
-        directory is not None and named_directory not in (None, directory),
+    refuse_if(
+        directory is not None and directory_option not in (None, directory),
         "DIR and --target-directory name different folders; give one",
     )
-    directory = directory or named_directory
+    directory = directory or directory_option
     if list_examples:
         document = list(map(asdict, STARTER_PROJECTS))
-        output.answer(document, table_text(COLUMNS, STARTER_PROJECTS, output))
+        output.print_result(document, table_text(COLUMNS, STARTER_PROJECTS, output))
         return
-    refuse(template is not None and names, "give either --template or --examples")
+    refuse_if(template is not None and names, "give either --template or --examples")
     if names:
         projects = [_starter_project(name.strip()) for name in ",".join(names).split(",") if name.strip()]
-        refuse(not projects, "--examples names no template; see --list-examples")
+        refuse_if(not projects, "--examples names no template; see --list-examples")
         projects_by_folder = {(directory or Path()) / project.name: project for project in projects}
     else:
         project = _starter_project(template or DEFAULT_TEMPLATE)
         projects_by_folder = {directory if directory is not None else Path(project.name): project}
     paths = [str(path) for path in _write_projects(projects_by_folder, force=force)]
-    output.answer(paths, "".join(f"{path}\n" for path in paths))
-    needs_emulator = settings.remote_name is None and not _has_account()
+    output.print_result(paths, "".join(f"{path}\n" for path in paths))
+    needs_emulator = settings.remote_name is None and not _may_have_account()
     remote = LOCAL_REMOTE if needs_emulator else settings.remote_name
     options = replace(settings, remote_name=remote, readonly=False).options
     for folder in projects_by_folder:
         push = command_line(*options, "push", str(folder / "config.py"), "--tail")
-        output.remark(f"next: {push}")
+        output.print_message(f"next: {push}")
     if needs_emulator:
         login = command_line("login")
-        output.remark(
+        output.print_message(
             f"--remote local runs the job on an emulator on this machine; {login} connects an account"
         )
 
 
-def _has_account() -> bool:
-    """Return False only if no remote is configured; push reports invalid settings itself."""
+def _may_have_account() -> bool:
+    """Return False if no remote is configured, else True: also for invalid settings, which push reports."""
     try:
         resolve_remote(remote_name(None), environ=os.environ)
     except RemoteNotConfigured:

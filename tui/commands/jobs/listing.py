@@ -37,9 +37,9 @@ from tui.commands.support.output import (
     JSON,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    refuse,
+    refuse_if,
     unknown_value,
 )
 from tui.commands.support.session import client_command
@@ -80,29 +80,31 @@ health_option = click.option(
 @health_option
 @format_option(TABLE, JSON)
 @client_command
-async def job(client: TrainingClient, output: Output, job_id: str, with_health: bool) -> None:
+async def job(client: TrainingClient, output: CommandOutput, job_id: str, with_health: bool) -> None:
     """Show one job.
 
     The exit code is 0 if the job was found, however it ended: read current_status, or use the exit code
     of "bt-tui logs JOB_ID --follow".
     """
-    match = await job_named(client, job_id)
+    matching_job = await job_named(client, job_id)
     if with_health:
-        refuse(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
-        _, rows, columns = await _read_health_rows(client, output, [match])
+        refuse_if(recorded_job_id(), "--health reads no recording; see bt-tui health --file")
+        _, rows, columns = await _read_health_rows(client, output, [matching_job])
         for row, document in zip(rows, _job_records(columns, rows), strict=True):
             print_job(client, output, row.job, document, row_facts(columns, row))
         return
-    recent_health = _recent_health(client, [match])
+    recent_health = _recent_health(client, [matching_job])
     facts: list[tuple[str, Cell]] = []
     if recent_health and not recorded_job_id():
         from tui.tables.fleet import HEALTH_COLUMN_IDS, listed_columns
 
         facts = row_facts(
-            select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), match
+            select_columns(listed_columns(_cells_by_job(recent_health)), HEALTH_COLUMN_IDS), matching_job
         )
-    print_job(client, output, match, None, facts)
-    _suggest_command(client, output, [match], _health_age_text(recent_health), "summary", match.id)
+    print_job(client, output, matching_job, None, facts)
+    _suggest_command(
+        client, output, [matching_job], _health_age_text(recent_health), "summary", matching_job.id
+    )
 
 
 @examples(
@@ -131,7 +133,7 @@ async def job(client: TrainingClient, output: Output, job_id: str, with_health: 
 @client_command
 async def jobs(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     project_name: str | None,
     statuses: tuple[str, ...],
     direction: str | None,
@@ -140,12 +142,12 @@ async def jobs(
     """List jobs: running jobs first, then waiting ones, then the rest, newest first."""
     project_id = await project_id_of(client, project_name)
     chosen_statuses = await _api_statuses(client, statuses, project_id)
-    unreadable: list[str] = []
+    unreadable_reasons: list[str] = []
     found_jobs = await client.jobs.search(
-        project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable
+        project_id=project_id, statuses=chosen_statuses or None, unreadable=unreadable_reasons
     )
-    if unreadable:
-        output.remark(left_out_note("job", unreadable))
+    if unreadable_reasons:
+        output.print_message(left_out_note("job", unreadable_reasons))
     selected_jobs = running_first(
         job for job in found_jobs if not chosen_statuses or job.current_status in chosen_statuses
     )
@@ -156,7 +158,7 @@ async def jobs(
 
         fleet, rows, health_columns = await _read_health_rows(client, output, selected_jobs)
         table_columns = listed_columns({row.id: health_cells(fleet, row) for row in rows})
-        output.answer(
+        output.print_result(
             lambda: _job_records(health_columns, rows),
             lambda: table_text(fitting_columns(table_columns, selected_jobs, output), selected_jobs, output),
             lambda: csv_text([jobs_table(health_columns, rows)]),
@@ -190,7 +192,7 @@ def _health_age_text(recent_health: Mapping[str, StoredHealth]) -> str:
 
 
 async def _read_health_rows(
-    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
+    client: TrainingClient, output: CommandOutput, jobs: Sequence[TrainingJob]
 ) -> tuple[FleetSnapshot, list[JobRow], Sequence[Column[JobRow]]]:
     """Return a snapshot of all jobs, the snapshot's rows of ``jobs``, and the health columns."""
     # slow to import; a list without health must be fast
@@ -210,7 +212,7 @@ def _job_records(columns: Sequence[Column[JobRow]], rows: Sequence[JobRow]) -> l
 
 def _suggest_command(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     jobs: Iterable[TrainingJob],
     purpose: str,
     *arguments: str,
@@ -218,7 +220,7 @@ def _suggest_command(
     """Suggest, on stderr, the command that also reads the logs of running jobs (takes seconds)."""
     has_running_jobs = any(job.current_status == JobStatus.RUNNING for job in jobs)
     if has_running_jobs and output.format == TABLE and not recorded_job_id():
-        output.remark(f"{purpose}: {client.remote.command_line(*arguments)}")
+        output.print_message(f"{purpose}: {client.remote.command_line(*arguments)}")
 
 
 async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project_id: str | None) -> list[str]:
@@ -227,26 +229,26 @@ async def _api_statuses(client: TrainingClient, statuses: Sequence[str], project
     Statuses that this version does not know are accepted if a job on the server has them.
     """
     typed_by_short_name = {short_status(full_status(status)): status for status in statuses}
-    by_short_name = {short_status(status): str(status) for status in JobStatus}
-    if not typed_by_short_name.keys() <= by_short_name.keys():
+    status_by_short_name = {short_status(status): str(status) for status in JobStatus}
+    if not typed_by_short_name.keys() <= status_by_short_name.keys():
         for job in await client.jobs.search(project_id=project_id):
-            by_short_name.setdefault(short_status(job.current_status), job.current_status)
+            status_by_short_name.setdefault(short_status(job.current_status), job.current_status)
     for name, status in typed_by_short_name.items():
-        if name not in by_short_name:
-            raise CommandFailed(unknown_value("status", status, by_short_name), ExitCode.USAGE)
-    return [by_short_name[name] for name in typed_by_short_name]
+        if name not in status_by_short_name:
+            raise CommandFailed(unknown_value("status", status, status_by_short_name), ExitCode.USAGE)
+    return [status_by_short_name[name] for name in typed_by_short_name]
 
 
 @examples("bt-tui projects", "bt-tui projects -o json | jq -r '.[].name'")
 @click.command()
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def projects(client: TrainingClient, output: Output) -> None:
+async def projects(client: TrainingClient, output: CommandOutput) -> None:
     """List the projects that your key can access."""
-    unreadable: list[str] = []
-    all_projects = await client.projects.list(unreadable=unreadable)
-    if unreadable:
-        output.remark(left_out_note("project", unreadable))
+    unreadable_reasons: list[str] = []
+    all_projects = await client.projects.list(unreadable=unreadable_reasons)
+    if unreadable_reasons:
+        output.print_message(left_out_note("project", unreadable_reasons))
     print_list(output, all_projects, PROJECT_LIST_COLUMNS, PROJECT_COLUMNS, "no projects")
 
 
@@ -279,7 +281,7 @@ def view(
     output = context.ensure_object(CommandSettings).output
     if project_name is None and output.format == TABLE:
         context.invoke(projects)
-        output.data("\n")
+        output.write_text("\n")
     context.invoke(
         jobs,
         project_name=project_name,

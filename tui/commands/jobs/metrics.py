@@ -37,13 +37,13 @@ from tui.commands.support.output import (
     CSV,
     JSON,
     TABLE,
+    CommandOutput,
     ExitCode,
-    Output,
     ascii_json,
     outcome_exit_code,
-    refuse,
+    refuse_if,
 )
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_list, table_text
 from tui.commands.support.text_chart import clock_label, draw_chart
@@ -110,7 +110,7 @@ FORMAT_OF_UNIT: dict[str, Callable[[float], str]] = {"fraction": percent, "bytes
 @client_command
 async def metrics(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     choice: JobChoice,
     since: str | None,
     end: str | None,
@@ -132,32 +132,32 @@ async def metrics(
 
     With --follow the exit code shows how the job ended.
     """
-    refuse(
+    refuse_if(
         lists_curves and (follow or output.format == CHART or metrics or nodes or end or step_s),
         "--list lists the curves of the log and takes only --since and -o",
     )
-    refuse(
+    refuse_if(
         metrics and output.format == TABLE,
         "the table shows all metrics; --metric needs -o csv, json or chart",
     )
-    refuse(follow and end is not None, "--follow reads to the end of the job; omit --end")
-    refuse(follow and output.format == CHART, "-o chart can't follow; use the dashboard")
+    refuse_if(follow and end is not None, "--follow reads to the end of the job; omit --end")
+    refuse_if(follow and output.format == CHART, "-o chart can't follow; use the dashboard")
 
     job = await choice.find(client)
     now = client.clock.now()
     if lists_curves:
-        loaded_run = await read_with_line(client, job, output, since=resolve_since(since, now))
+        loaded_run = await read_with_progress_line(client, job, output, since=resolve_since(since, now))
         progress = loaded_run.run.progress or ProgressSnapshot()
         if progress.refused_metrics:
-            refused_names = counted(progress.refused_metrics, "more name")
-            output.remark(f"{refused_names} without a curve: there are too many")
-        empty_remark = "no metrics found in the log"
-        print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_remark)
+            refused_names = counted(progress.refused_metrics, "more metric")
+            output.print_message(f"{refused_names} left out: the log has too many")
+        empty_message = "no metrics found in the log"
+        print_list(output, curves_of(progress), CURVE_COLUMNS, CURVE_FIELDS, empty_message)
         return ExitCode.OK
     time_range = _time_range(job, since, end, output.format, now)
     if output.format == CHART:
         metrics = metrics or GPU_VALUES
-    printer = MetricsPrinter(output, job, Samples(NodeChooser(nodes), metrics), follows=follow)
+    printer = MetricsPrinter(output, job, MergedSamples(NodeChooser(nodes), metrics), follows=follow)
     if not follow:
         printer.add(await _fetch(client, job, time_range, step_s))
     else:
@@ -169,7 +169,9 @@ async def metrics(
     if follow:
         return outcome_exit_code((await client.jobs.get(job.project_id, job.id)).current_status)
     if printer.is_empty:
-        output.remark("no samples" if job.is_finished else "no samples yet; they start when the job runs")
+        output.print_message(
+            "no samples" if job.is_finished else "no samples yet; they start when the job runs"
+        )
     return ExitCode.OK
 
 
@@ -216,7 +218,7 @@ def _sort_key(key: SampleKey) -> tuple[object, ...]:
     return (not node, natural_key(node), natural_key(gpu), list(UNIT_OF_METRIC).index(metric))
 
 
-class Samples:
+class MergedSamples:
     """Merges responses, which may overlap and be out of order; the last value received for a time wins.
 
     ``nodes`` selects the nodes (the cache, which has no node, only if all are chosen), ``metrics`` the
@@ -231,7 +233,7 @@ class Samples:
     def add(self, response: JobMetrics) -> list[tuple[datetime, SampleKey, float | None]]:
         """Add a response. Return new or changed samples, sorted by time, node, GPU and metric."""
         new_samples: dict[tuple[datetime, SampleKey], float | None] = {}
-        for key, samples in _series_of(response):
+        for key, samples in _series_of_response(response):
             if key[2] not in self._metrics or not self.nodes(key[0] or None):
                 continue
             values = self._values.setdefault(key, {})
@@ -248,7 +250,7 @@ class Samples:
         return {key: sorted(self._values[key].items(), key=itemgetter(0)) for key in keys}
 
 
-def _series_of(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
+def _series_of_response(response: JobMetrics) -> Iterator[tuple[SampleKey, list[MetricSample]]]:
     # The top-level series repeat those of the leader, so they are used only without a list of nodes.
     nodes = [(entry.node_id, series_of(entry.metrics)) for entry in response.per_node_metrics]
     nodes = nodes or [(LEADER, series_of(response))]
@@ -265,12 +267,14 @@ class MetricsPrinter:
     per sample.
     """
 
-    def __init__(self, output: Output, job: TrainingJob, samples: Samples, *, follows: bool) -> None:
+    def __init__(
+        self, output: CommandOutput, job: TrainingJob, samples: MergedSamples, *, follows: bool
+    ) -> None:
         self._output, self._job, self._samples, self._follows = output, job, samples, follows
         self._fold = MetricsFold()
         self.is_empty = True
         if output.format == CSV:
-            output.data(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
+            output.write_text(csv_lines([("timestamp", "node", "gpu", "metric", "unit", "value")]))
 
     def add(self, response: JobMetrics) -> None:
         """Print a response. Raises CommandFailed for a chosen node that the job does not have."""
@@ -287,10 +291,10 @@ class MetricsPrinter:
         self.is_empty = self.is_empty and not new_samples
         if self._output.format == CSV:
             rows = ((time, *key, UNIT_OF_METRIC[key[2]], value) for time, key, value in new_samples)
-            self._output.data(csv_lines(rows))
+            self._output.write_text(csv_lines(rows))
         elif self._follows:
             for time, key, value in new_samples:
-                self._output.data(ascii_json(_key_fields(key) | _sample_record(time, value)) + "\n")
+                self._output.write_text(ascii_json(_key_fields(key) | _sample_record(time, value)) + "\n")
 
     def _print_table(self, response: JobMetrics) -> None:
         is_chosen, output = self._samples.nodes, self._output
@@ -304,13 +308,15 @@ class MetricsPrinter:
             now = local_time(datetime.now(UTC), TIME_OF_DAY)
             output.clear_screen()
             separator = "" if self.is_empty or output.is_terminal else "\n"
-            output.data(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
+            output.write_text(f"{separator}{now}  {self._job.id}  {status.sign} {status.word}\n")
         self.is_empty = self.is_empty and not rows
-        output.data(table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output))
+        output.write_text(
+            table_text(_node_columns(self._job.instance_type.gpu_memory_limit_mib), rows, output)
+        )
 
     def end(self) -> None:
         if self._output.format == JSON and not self._follows:
-            self._output.json(self._document())
+            self._output.print_json(self._document())
         elif self._output.format == CHART:
             self._draw()
 
@@ -333,18 +339,24 @@ class MetricsPrinter:
             if not lines:
                 continue
             span_s = max(line.times[-1] for line in lines) - min(line.times[0] for line in lines)
-            top = 1.0 if unit == "fraction" else None
+            y_max = 1.0 if unit == "fraction" else None
             limit_mib = self._job.instance_type.gpu_memory_limit_mib
             if metric == "gpu_memory_usage_bytes" and limit_mib:
-                top = float(limit_mib * BYTES_PER_MIB)
+                y_max = float(limit_mib * BYTES_PER_MIB)
             label = clock_label(span_s)
             draw_chart(
-                self._output, metric, lines, y_label=FORMAT_OF_UNIT[unit], x_label=label, y_min=0.0, y_max=top
+                self._output,
+                metric,
+                lines,
+                y_label=FORMAT_OF_UNIT[unit],
+                x_label=label,
+                y_min=0.0,
+                y_max=y_max,
             )
 
 
 def _node_columns(gpu_memory_mib: int | None) -> tuple[Column[NodeSnapshot], ...]:
-    """Return the columns; GPU memory of more than 97% of ``gpu_memory_mib`` is marked."""
+    """Return the columns of the table of nodes; they highlight GPU memory above 97% of ``gpu_memory_mib``."""
 
     def gpu_percentages(node: NodeSnapshot) -> str:
         utilizations = node.gpu_utilization_now
@@ -390,9 +402,9 @@ def _series_for_chart(points_by_key: Mapping[SampleKey, Points]) -> list[Series]
     for (node, _gpu, _metric), points in points_by_key.items():
         nodes.setdefault(node, []).append(points)
     if len(nodes) > 1:
-        return [_series(node, _mean_of_series(of_gpus)) for node, of_gpus in nodes.items()]
+        return [_chart_series(node, _mean_of_series(of_gpus)) for node, of_gpus in nodes.items()]
     return [
-        _series(f"gpu {gpu}" if gpu else node or "cache", points)
+        _chart_series(f"gpu {gpu}" if gpu else node or "cache", points)
         for (node, gpu, _metric), points in points_by_key.items()
     ]
 
@@ -404,7 +416,7 @@ def _mean_of_series(series: Sequence[Points]) -> Points:
     return [(time, mean_known(values_by_time[time])) for time in sorted(values_by_time)]
 
 
-def _series(name: str, points: Points) -> Series:
+def _chart_series(name: str, points: Points) -> Series:
     buffer = SeriesBuffer(name, max_points=max(2, len(points)))
     buffer.extend((time.timestamp(), value) for time, value in points)
     return buffer.snapshot()

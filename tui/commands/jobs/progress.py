@@ -34,7 +34,7 @@ from tui.analysis.run.resumed import joined, predecessor
 from tui.analysis.run.snapshot import RunSnapshot
 from tui.analysis.series import latest
 from tui.analysis.status import status_view
-from tui.commands.jobs.curves import chosen_curves, points_of, print_curves
+from tui.commands.jobs.curves import chosen_curves, point_records, print_curves
 from tui.commands.support.options import (
     CommandSettings,
     JobChoice,
@@ -51,15 +51,15 @@ from tui.commands.support.output import (
     NDJSON,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    known_names,
-    not_in_job,
-    refuse,
+    known_names_text,
+    not_in_job_error,
+    refuse_if,
 )
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import run_on_remote
 from tui.commands.support.tables import Cell, facts_text, table_text
 from tui.readers.watcher import LoadedRun
@@ -68,9 +68,9 @@ from tui.text.times import iso_time
 from tui.text.units import age, count, counted, duration, number, percent, rate
 
 
-def _progress_document(reading: LoadedRun) -> dict[str, Any]:
+def _progress_document(loaded_run: LoadedRun) -> dict[str, Any]:
     """Return all values read from the log, by their documented JSON names."""
-    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
+    run, progress = loaded_run.run, loaded_run.run.progress or ProgressSnapshot()
     low_s, left_s, high_s = run.left_s or (None, None, None)
     checkpoint = last_checkpoint(run)
     return {
@@ -100,8 +100,8 @@ def _progress_document(reading: LoadedRun) -> dict[str, Any]:
         "last_checkpoint_at": iso_time(checkpoint.at.timestamp()) if checkpoint and checkpoint.at else None,
         "last_checkpoint_where": checkpoint.where if checkpoint else None,
         "error_lines": progress.errors.count,
-        "log_lines": reading.line_count,
-        "log_gaps": reading.gap_count,
+        "log_lines": loaded_run.line_count,
+        "log_gaps": loaded_run.gap_count,
         "stream": progress.stream,
         "metrics": {name: json_number(latest(series)) for name, series in progress.metrics.items()},
         "restarts": [iso_time(time) for time in progress.restarts],
@@ -113,9 +113,9 @@ def _progress_document(reading: LoadedRun) -> dict[str, Any]:
     }
 
 
-def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
+def _progress_facts(loaded_run: LoadedRun) -> list[tuple[str, Cell]]:
     """Return the values read from the log as texts for the terminal; unknown values have an empty text."""
-    run, progress = reading.run, reading.run.progress or ProgressSnapshot()
+    run, progress = loaded_run.run, loaded_run.run.progress or ProgressSnapshot()
     status = status_view(run.job.current_status)
     checkpoint = last_checkpoint(run)
     errors = counted(progress.errors.count, "line") if progress.errors.count else ""
@@ -134,7 +134,7 @@ def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
         ("grad norm", _value_or_empty(progress.grad_norm, number), None),
         ("tokens", _value_or_empty(progress.tokens_per_s, number, " tok/s"), None),
         ("samples", _value_or_empty(progress.samples_per_s, number, " samples/s"), None),
-        ("metrics", known_names(progress.metrics) if progress.metrics else "", None),
+        ("metrics", known_names_text(progress.metrics) if progress.metrics else "", None),
         ("last checkpoint", _checkpoint_text(checkpoint, run.at) if checkpoint is not None else "", None),
         ("restarts", count(len(progress.restarts)) if progress.restarts else "", "caution"),
         ("error lines", f"{errors}: {newest.text}" if newest else errors, "bad"),
@@ -143,18 +143,18 @@ def _progress_facts(reading: LoadedRun) -> list[tuple[str, Cell]]:
     return [(title, Cell(text, tone)) for title, text, tone in facts]
 
 
-def _value_or_empty(value: float | None, text: Callable[[float | None], str], unit: str = "") -> str:
-    return "" if value is None else text(value) + unit
+def _value_or_empty(value: float | None, format_value: Callable[[float | None], str], unit: str = "") -> str:
+    return "" if value is None else format_value(value) + unit
 
 
 def _value_of_total(
     value: float | None,
     total: float | None,
-    text: Callable[[float | None], str],
+    format_value: Callable[[float | None], str],
     fraction: float | None = None,
 ) -> str:
     fraction_text = "" if fraction is None else f", {percent(fraction)}"
-    return _value_or_empty(value, text, f" of {text(total)}{fraction_text}" if total else "")
+    return _value_or_empty(value, format_value, f" of {format_value(total)}{fraction_text}" if total else "")
 
 
 def _eta_text(run: RunSnapshot) -> str:
@@ -235,9 +235,9 @@ def progress(
     lists hold time, step and value, and CSV has one line per reading: series, time, step, value, unit.
     With --metric nothing else is printed: NDJSON has one object per reading, JSON an object of lists.
     """
-    refuse(path is not None and choice != JobChoice(None, None), "give a job or --file, not both")
-    refuse(each_line and path is None, "--each-line needs --file PATH")
-    refuse(each_line and metrics, "--each-line shows all metrics; omit --metric")
+    refuse_if(path is not None and choice != JobChoice(None, None), "give a job or --file, not both")
+    refuse_if(each_line and path is None, "--each-line needs --file PATH")
+    refuse_if(each_line and metrics, "--each-line shows all metrics; omit --metric")
     if path is not None:
         context = click.get_current_context()
         recording = context.with_resource(Recording(path)) if is_recording(path) else None
@@ -248,9 +248,9 @@ def progress(
         settings = replace(settings, recording=recording)
         choice = JobChoice(recording.job.id, None)
 
-    async def show(client: TrainingClient, output: Output) -> None:
+    async def show(client: TrainingClient, output: CommandOutput) -> None:
         job = await choice.find(client)
-        reading = await read_with_line(
+        loaded_run = await read_with_progress_line(
             client,
             job,
             output,
@@ -258,13 +258,15 @@ def progress(
             with_health_metrics=True,
             stream=stream,
         )
-        reading = replace(reading, run=judged(reading.run, run_settings().rules))  # a stuck run has no ETA
-        progress = reading.run.progress or ProgressSnapshot()
+        loaded_run = replace(
+            loaded_run, run=judged(loaded_run.run, run_settings().rules)
+        )  # a stuck run has no ETA
+        progress = loaded_run.run.progress or ProgressSnapshot()
         streams = [view.key for view in progress.streams]
         if stream is not None and streams and stream not in streams:
-            raise not_in_job(job.id, "stream", stream, streams)
+            raise not_in_job_error(job.id, "stream", stream, streams)
         if progress.step is None and progress.loss is None:
-            output.remark("no training progress found in the log")
+            output.print_message("no training progress found in the log")
         if with_earlier:
             progress = await _with_earlier_runs(client, output, job, progress)
         curves = curves_of(progress)
@@ -273,24 +275,24 @@ def progress(
         elif with_series and output.format == CSV:
             print_curves(output, curves, progress)
         else:
-            document = _progress_document(reading)
+            document = _progress_document(loaded_run)
             if with_series:
-                document["series"] = {curve.name: points_of(curve, progress) for curve in curves}
-            print_document(output, document, _progress_facts(reading))
+                document["series"] = {curve.name: point_records(curve, progress) for curve in curves}
+            print_document(output, document, _progress_facts(loaded_run))
             if with_series and output.format == TABLE:
-                output.data("\n")
+                output.write_text("\n")
                 print_curves(output, curves, progress)
 
     return run_on_remote(settings, show)
 
 
 async def _with_earlier_runs(
-    client: TrainingClient, output: Output, job: TrainingJob, progress: ProgressSnapshot
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, progress: ProgressSnapshot
 ) -> ProgressSnapshot:
     """Return the progress with its curves extended by those of the earlier runs that this run resumed."""
     jobs = await client.jobs.list(job.project_id)
     while (earlier_job := predecessor(job, jobs)) is not None:
-        reading = await read_with_line(client, earlier_job, output)
+        reading = await read_with_progress_line(client, earlier_job, output)
         progress = joined(reading.run.progress or ProgressSnapshot(), progress)
         job = earlier_job
     return progress
@@ -315,10 +317,12 @@ _LINES_PER_UPDATE = 1_000
 Record = dict[str, Any]
 
 
-def print_document(output: Output, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
+def print_document(output: CommandOutput, document: Record, facts: Sequence[tuple[str, Cell]]) -> None:
     """Print values by name: as JSON, as CSV without lists and objects, or as facts."""
     scalars = {name: value for name, value in document.items() if not isinstance(value, list | dict)}
-    output.answer(document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())]))
+    output.print_result(
+        document, facts_text(facts, output), csv_lines([tuple(scalars), tuple(scalars.values())])
+    )
 
 
 def lines_of_file(path: Path) -> list[LogLine]:
@@ -352,11 +356,13 @@ def lines_of_recording(recording: Recording) -> list[LogLine]:
     return [entry for entry in recording.log.entries() if isinstance(entry, LogLine)]
 
 
-def show_lines(output: Output, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]) -> None:
+def show_lines(
+    output: CommandOutput, lines: Sequence[LogLine], *, each_line: bool, metrics: Sequence[str]
+) -> None:
     """Print what the reader finds in log lines: for each line, or in total."""
     patterns = run_settings().patterns
     if each_line:
-        _print_each_line(output, lines, _read_lines(lines, Reader(patterns)))
+        _print_each_line(output, lines, _parse_lines(lines, Reader(patterns)))
         return
     fold = ProgressFold(patterns=patterns)
     fold.add(_with_progress_line(lines))
@@ -369,9 +375,9 @@ def show_lines(output: Output, lines: Sequence[LogLine], *, each_line: bool, met
     print_document(output, document, facts)
 
 
-def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
+def _parse_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
     """Return the values read in each line, by line number, including values that later lines confirmed."""
-    readings: dict[int, ParsedMetrics] = {}
+    metrics_by_line: dict[int, ParsedMetrics] = {}
     index_of_time: dict[int, int] = {}
     streams: defaultdict[str, Stream] = defaultdict(lambda: Stream(MAX_POINTS))
     at_ns = 0
@@ -380,15 +386,19 @@ def _read_lines(lines: Sequence[LogLine], reader: Reader) -> dict[int, Record]:
         index_of_time[at_ns] = index
         for earlier_ns, replica, reading in reader.read(line.message, line.replica or "", at_ns):
             earlier_index = index_of_time[earlier_ns]
-            readings[earlier_index] = (
-                merged(readings[earlier_index], reading) if earlier_index in readings else reading
+            metrics_by_line[earlier_index] = (
+                merged(metrics_by_line[earlier_index], reading)
+                if earlier_index in metrics_by_line
+                else reading
             )
             streams[replica].add(earlier_ns / NS_PER_S, reading)
     times = {index: at_ns / NS_PER_S for at_ns, index in index_of_time.items()}
     records: dict[int, Record] = {}
-    for index in sorted(readings):
+    for index in sorted(metrics_by_line):
         stream = streams[lines[index].replica or ""]
-        reading = counted_from_zero(readings[index]) if stream.counts_from_zero else readings[index]
+        reading = (
+            counted_from_zero(metrics_by_line[index]) if stream.counts_from_zero else metrics_by_line[index]
+        )
         if not stream.counts_other_work(times[index], reading):
             records[index] = _line_record(index, reading)
     return records
@@ -408,22 +418,22 @@ def _line_record(line_number: int, reading: ParsedMetrics) -> Record:
     return {name: _json_value(value) for name, value in values.items() if value is not None}
 
 
-def _print_each_line(output: Output, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
+def _print_each_line(output: CommandOutput, lines: Sequence[LogLine], records: Mapping[int, Record]) -> None:
     field_names = ("line", *_LINE_FIELDS)
     rows = (tuple(record.get(name) for name in field_names) for record in records.values())
     columns: tuple[Column[int], ...] = (
         text_column("LINE", str, right_aligned=True),
-        Column("READ", "READ", lambda line: [_read_cell(records.get(line))], shrinks=True),
+        Column("READ", "READ", lambda line: [_parsed_values_cell(records.get(line))], shrinks=True),
         text_column("TEXT", lambda line: lines[line].message, "muted", shrinks=True),
     )
-    output.answer(
+    output.print_result(
         list(records.values()),
         lambda: table_text(columns, range(len(lines)), output),
         lambda: csv_lines([field_names, *rows]),
     )
 
 
-def _read_cell(record: Record | None) -> tuple[str, str]:
+def _parsed_values_cell(record: Record | None) -> tuple[str, str]:
     if record is None:
         return "–", "muted"
     values = {**record.get("metrics", {}), **record}
@@ -433,10 +443,10 @@ def _read_cell(record: Record | None) -> tuple[str, str]:
     return ", ".join(values_text), "strong"
 
 
-def _summary(progress: ProgressSnapshot, line_count: int, read_count: int) -> Record:
+def _summary(progress: ProgressSnapshot, line_count: int, parsed_line_count: int) -> Record:
     return {
         "log_lines": line_count,
-        "lines_read": read_count,
+        "lines_read": parsed_line_count,
         **{name: _json_value(getattr(progress, name)) for name in _SUMMARY_FIELDS},
         "losses_read": len(progress.loss_series),
         "metrics": list(progress.metrics),

@@ -51,7 +51,16 @@ from tui.commands.support.options import (
     trigger_option,
     yes_option,
 )
-from tui.commands.support.output import JSON, NDJSON, TABLE, TEXT, CommandFailed, ExitCode, Output, ascii_json
+from tui.commands.support.output import (
+    JSON,
+    NDJSON,
+    TABLE,
+    TEXT,
+    CommandFailed,
+    CommandOutput,
+    ExitCode,
+    ascii_json,
+)
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import Cell, facts_text, print_job, table_text_if_any
@@ -75,7 +84,7 @@ class PushOptions:
 
 async def print_or_tail(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     document: Mapping[str, Any],
     cli_options: PushOptions,
@@ -87,17 +96,19 @@ async def print_or_tail(
     if not cli_options.tail:
         print_job(client, output, job, document)
         follow = client.remote.command_line("logs", job.id, "--follow")
-        output.remark(f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}")
+        output.print_message(
+            f"follow the log: {follow}, or open the dashboard: {client.remote.command_line()}"
+        )
         return ExitCode.OK
     is_json = output.format == JSON
     if is_json:
-        output.data(ascii_json(document) + "\n")
-    output.remark(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
+        output.write_text(ascii_json(document) + "\n")
+    output.print_message(f"job {job.id}: {client.job_link(job.project_id, job.id)}")
     try:
         return await follow_log(client, job, output.with_format(NDJSON if is_json else TEXT))
     except asyncio.CancelledError:
         stop = client.remote.command_line("stop", job.id, changes=True)
-        output.remark(f"the job keeps running; stop it with: {stop}")
+        output.print_message(f"the job keeps running; stop it with: {stop}")
         raise
 
 
@@ -108,12 +119,12 @@ def finding_text(finding: Finding) -> str:
 
 
 def show_dry_run(
-    output: Output, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
+    output: CommandOutput, draft: JobDraft, cli_options: PushOptions, findings: Sequence[Finding]
 ) -> None:
     """Print what would be sent. Raises CommandFailed if a finding is an error."""
     document = _dry_run_document(draft, findings)
-    output.answer(document, _dry_run_text(output, document, findings))
-    output.remark("dry run: nothing was sent")
+    output.print_result(document, _dry_run_text(output, document, findings))
+    output.print_message("dry run: nothing was sent")
     if errors := _errors_text(findings):
         raise CommandFailed(f"{errors} would block this submission", ExitCode.USAGE)
 
@@ -137,7 +148,7 @@ def _dry_run_document(draft: JobDraft, findings: Sequence[Finding]) -> dict[str,
     }
 
 
-def _dry_run_text(output: Output, document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
+def _dry_run_text(output: CommandOutput, document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
     project, job, archive = document["training_project"], document["training_job"], document["archive"]
     facts = [
         ("project", Cell(project["name"], "strong")),
@@ -217,7 +228,7 @@ def push_options(format_option: Callable[[Command], Command]) -> Callable[[Comma
 @click.command()
 @click.argument("config", metavar="[CONFIG]", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--config", "named_config", metavar="FILE", type=click.Path(path_type=Path), help="Same as the argument."
+    "--config", "config_option", metavar="FILE", type=click.Path(path_type=Path), help="Same as the argument."
 )
 @click.option("--job-name", metavar="NAME", help="Name of the job.")
 @trigger_option("--interactive", "interactive_trigger", help="When to open an interactive session.")
@@ -246,7 +257,7 @@ def push(
     settings: CommandSettings,
     /,
     config: Path | None,
-    named_config: Path | None,
+    config_option: Path | None,
     python: Path | None,
     cli_options: PushOptions,
     interactive_timeout: float | None,
@@ -262,12 +273,12 @@ def push(
     ndjson. With --dry-run, JSON is one document with what would be sent, the archive and the findings, and
     the exit code is 2 if there are errors.
     """
-    file = config or named_config
-    if file is None or (config and named_config):
+    file = config or config_option
+    if file is None or (config and config_option):
         raise click.UsageError("which config? Give CONFIG or --config FILE")
     if interactive_timeout is not None:
         overrides["interactive_timeout_minutes"] = int(interactive_timeout // 60)
-    draft = _draft(file, python, Overrides(**overrides), settings.output)
+    draft = _load_draft(file, python, Overrides(**overrides), settings.output)
     return submit_draft(settings, draft, cli_options, lambda _client, _output, result: result.as_dict())
 
 
@@ -275,22 +286,22 @@ def submit_draft(
     settings: CommandSettings,
     draft: JobDraft,
     cli_options: PushOptions,
-    document_of: Callable[[TrainingClient, Output, Submission], dict[str, Any]],
+    make_document: Callable[[TrainingClient, CommandOutput, Submission], dict[str, Any]],
 ) -> ExitCode | None:
     """Submit the job, and print it or follow its log; in a dry run, show what would be sent."""
     if cli_options.dry_run:
         return _dry_run(settings, draft, cli_options)
 
-    async def submit_and_print(client: TrainingClient, output: Output) -> ExitCode:
+    async def submit_and_print(client: TrainingClient, output: CommandOutput) -> ExitCode:
         submission = await check_and_submit(client, output, draft, cli_options)
         return await print_or_tail(
-            client, output, submission.training_job, document_of(client, output, submission), cli_options
+            client, output, submission.training_job, make_document(client, output, submission), cli_options
         )
 
     return run_on_remote(settings, submit_and_print)
 
 
-def _draft(config: Path, python: Path | None, overrides: Overrides, output: Output) -> JobDraft:
+def _load_draft(config: Path, python: Path | None, overrides: Overrides, output: CommandOutput) -> JobDraft:
     """Load the config in a separate process and plan the archive. Raises ConfigurationError.
 
     A separate process keeps the output of the config and its children away from the data on stdout.
@@ -298,13 +309,13 @@ def _draft(config: Path, python: Path | None, overrides: Overrides, output: Outp
     loaded = load_training_project(config, python=python or Path(sys.executable))
     project, replacements = apply_overrides(loaded, overrides)
     for text in replacements:
-        output.remark(text)
+        output.print_message(text)
     source_dir = config.absolute().parent
     return JobDraft(project, source_dir, plan_archive(source_dir, project.job.workspace))
 
 
 async def check_and_submit(
-    client: TrainingClient, output: Output, draft: JobDraft, cli_options: PushOptions
+    client: TrainingClient, output: CommandOutput, draft: JobDraft, cli_options: PushOptions
 ) -> Submission:
     """Check the job, submit it, and print findings and warnings to stderr.
 
@@ -314,7 +325,7 @@ async def check_and_submit(
     client.check_may_change("submitting a job")
     findings = await findings_of(client, draft, cli_options)
     for finding in findings:
-        output.remark(finding_text(finding))
+        output.print_message(finding_text(finding))
     if errors := _errors_text(findings):
         raise CommandFailed(f"not submitted: {errors} (--skip-checks submits anyway)", ExitCode.USAGE)
     if any(finding.severity == "warning" for finding in findings) and can_ask():
@@ -323,16 +334,16 @@ async def check_and_submit(
     archive_warnings = set(draft.plan.warnings)
     for text in submission.warnings:
         if text not in archive_warnings:
-            output.remark(text)
+            output.print_message(text)
     job = submission.training_job
-    output.remark(f"submitted job {job.id} of project {submission.training_project.name}")
+    output.print_message(f"submitted job {job.id} of project {submission.training_project.name}")
     return submission
 
 
 def _dry_run(settings: CommandSettings, draft: JobDraft, cli_options: PushOptions) -> ExitCode | None:
     """Show what would be sent; if there is no server, skip the checks of the account."""
 
-    async def with_account(client: TrainingClient, output: Output) -> None:
+    async def with_account(client: TrainingClient, output: CommandOutput) -> None:
         show_dry_run(output, draft, cli_options, await findings_of(client, draft, cli_options))
 
     try:
@@ -363,13 +374,13 @@ def _errors_text(findings: Sequence[Finding]) -> str:
     return counted(count, "error") if count else ""
 
 
-async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Submission:
+async def _submit(client: TrainingClient, output: CommandOutput, draft: JobDraft) -> Submission:
     def show(progress: SubmissionProgress) -> None:
         line.show(progress.phase, progress.done_bytes, progress.total_bytes, progress.note)
         if progress.note and not line.is_terminal:
-            output.remark(f"{progress.phase}: {progress.note}")
+            output.print_message(f"{progress.phase}: {progress.note}")
 
-    with reporting_doubt(client, output), ProgressLine() as line:
+    with report_possible_creation(client, output), ProgressLine() as line:
         return await submit(
             client,
             draft.project,
@@ -381,45 +392,45 @@ async def _submit(client: TrainingClient, output: Output, draft: JobDraft) -> Su
 
 
 @contextmanager
-def reporting_doubt(client: TrainingClient, output: Output) -> Iterator[None]:
-    """If a request fails, but the job may have been created, print to stderr how to find out."""
+def report_possible_creation(client: TrainingClient, output: CommandOutput) -> Iterator[None]:
+    """If a request in the block fails but may have created a job, print how to find out to stderr."""
     try:
         yield
     except RequestError as error:
         if doubt := creation_doubt(error, client.remote.command_line("jobs")):
-            output.remark(doubt)
+            output.print_message(doubt)
         raise
 
 
 @examples("bt-tui recreate abc1234 --tail", "bt-tui recreate --yes          the newest job")
 @click.command()
 @click.argument("job_id", metavar="[JOB_ID]", required=False)
-@click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument.")
+@click.option("--job-id", "job_id_option", metavar="JOB_ID", help="Same as the argument.")
 @tail_option
 @yes_option
 @format_option(TABLE, JSON)
 @client_command
 async def recreate(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str | None,
-    named_id: str | None,
+    job_id_option: str | None,
     **options: Any,
 ) -> ExitCode:
     """Start a new job with the code and configuration of an earlier job.
 
     Without an id, the newest job that you can access is used, after confirmation.
     """
-    original_id, cli_options = one_job_id(job_id, named_id), PushOptions(**options)
+    original_id, cli_options = one_job_id(job_id, job_id_option), PushOptions(**options)
     client.check_may_change("recreating a job")
-    original = await (newest_job(client) if original_id is None else job_named(client, original_id))
-    if original is None:
+    original_job = await (newest_job(client) if original_id is None else job_named(client, original_id))
+    if original_job is None:
         raise CommandFailed("no job to recreate", ExitCode.NOT_FOUND)
     if original_id is None:
-        question = f"recreate {original.id} ({original.name or 'no name'})?"
+        question = f"recreate {original_job.id} ({original_job.name or 'no name'})?"
         confirm(question, assume_yes=cli_options.assume_yes)
-    with reporting_doubt(client, output):
-        created = await client.jobs.recreate(original.project_id, original.id)
-    output.remark(f"recreated job {original.id} as {created.id}")
-    document = {"training_job": created.model_dump(mode="json")}
-    return await print_or_tail(client, output, created, document, cli_options)
+    with report_possible_creation(client, output):
+        new_job = await client.jobs.recreate(original_job.project_id, original_job.id)
+    output.print_message(f"recreated job {original_job.id} as {new_job.id}")
+    document = {"training_job": new_job.model_dump(mode="json")}
+    return await print_or_tail(client, output, new_job, document, cli_options)

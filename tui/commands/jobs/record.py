@@ -9,7 +9,7 @@ import click
 from api_client.client import TrainingClient
 from api_client.recordings.archive import SUFFIX
 from tui.commands.support.options import examples, job_argument, job_named, resolve_since, since_option
-from tui.commands.support.output import ExitCode, Output, outcome_exit_code
+from tui.commands.support.output import CommandOutput, ExitCode, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.session import client_command
 from tui.readers.recorder import Recorder
@@ -37,7 +37,7 @@ from tui.text.units import bytes_iec, counted
 @client_command
 async def record(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     path: Path | None,
     follow: bool,
@@ -64,7 +64,7 @@ async def record(
         )
         await recorder.run(follow=follow)
     for data_name, problem in recorder.problems.items():
-        output.remark(f"the {data_name} could not be recorded: {problem}")
+        output.print_message(f"the {data_name} could not be recorded: {problem}")
     size = bytes_iec(path.stat().st_size)
-    output.remark(f"recorded {counted(recorder.line_count, 'line')} to {path} ({size})")
+    output.print_message(f"recorded {counted(recorder.line_count, 'line')} to {path} ({size})")
     return outcome_exit_code(recorder.job.current_status) if follow else ExitCode.OK

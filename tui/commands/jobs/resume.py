@@ -31,7 +31,7 @@ from tui.commands.jobs.push import (
     show_dry_run,
 )
 from tui.commands.support.options import examples, format_option, job_argument, job_named
-from tui.commands.support.output import JSON, TABLE, CommandFailed, ExitCode, Output, not_in_job
+from tui.commands.support.output import JSON, TABLE, CommandFailed, CommandOutput, ExitCode, not_in_job_error
 from tui.commands.support.run_reading import read_evidence
 from tui.commands.support.session import client_command
 from tui.commands.support.terminal import confirm
@@ -75,7 +75,7 @@ LOAD_VARIABLE = "BT_LOAD_CHECKPOINT_DIR"
 @client_command
 async def resume(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     from_checkpoint: str,
     config_name: str | None,
@@ -98,7 +98,7 @@ async def resume(
         await _refuse_second_resume(client, job)
     confirm(f"execute the config of job {job.id} on this machine?", assume_yes=cli_options.assume_yes)
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(
+        draft = await resume_draft(
             client,
             output,
             job,
@@ -127,31 +127,36 @@ async def _refuse_second_resume(client: TrainingClient, job: TrainingJob) -> Non
 
 
 async def resume_now(
-    client: TrainingClient, output: Output, job: TrainingJob, since: datetime, others: Collection[str]
+    client: TrainingClient,
+    output: CommandOutput,
+    job: TrainingJob,
+    since: datetime,
+    other_resuming_ids: Collection[str],
 ) -> TrainingJob:
     """Resume a job from its newest checkpoint without asking, unless it was resumed after ``since``.
 
     Returns the job that resumes it, also if that job existed already.
 
-    ``others`` are ids of jobs that resumed other jobs: they may have the same name, but don't count.
+    ``other_resuming_ids`` are ids of jobs that resumed other jobs: these may have the same name, but don't
+    count.
 
     Raises CommandFailed, ConfigurationError and RequestError.
     """
     name = next_name(job)
     for other_job in await client.jobs.search(project_id=job.project_id):
         is_recent = other_job.created_at is not None and other_job.created_at >= since - timedelta(minutes=5)
-        if other_job.name == name and is_recent and other_job.id not in others:
+        if other_job.name == name and is_recent and other_job.id not in other_resuming_ids:
             return other_job
     with tempfile.TemporaryDirectory(prefix="bt-tui-resume-", ignore_cleanup_errors=True) as folder:
-        draft = await draft_of(client, output, job, Path(folder))
+        draft = await resume_draft(client, output, job, Path(folder))
         options = PushOptions(assume_yes=True)
         submission: Submission = await check_and_submit(client, output, draft, options)
     return submission.training_job
 
 
-async def draft_of(
+async def resume_draft(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     folder: Path,
     *,
@@ -166,7 +171,7 @@ async def draft_of(
     """
     checkpoint = await _checkpoint_to_load(client, output, job, from_checkpoint)
     code = await _download_and_unpack(client, output, job, folder)
-    config = config_in(code, config_name)
+    config = find_config(code, config_name)
     try:
         loaded = await asyncio.to_thread(load_training_project, config, python=python or Path(sys.executable))
     except ConfigFileError as error:
@@ -182,14 +187,14 @@ async def draft_of(
     previous_project = await client.projects.get(job.project_id)
     project, changes = continued_project(loaded, job, checkpoint, previous_project)
     for change in changes:
-        output.remark(change)
+        output.print_message(change)
     # The downloaded folder already contains all code, also that of the former workspace.
     project.job.workspace = None
     return JobDraft(project, code, await asyncio.to_thread(plan_archive, code, None))
 
 
 async def _checkpoint_to_load(
-    client: TrainingClient, output: Output, job: TrainingJob, from_checkpoint: str
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, from_checkpoint: str
 ) -> str:
     """Return the name of the checkpoint to continue from, once its upload is done, or after five minutes."""
     for attempt in range(30):
@@ -198,7 +203,7 @@ async def _checkpoint_to_load(
         if from_checkpoint != LATEST or newest is None or newest.sync != "uploading":
             break
         if attempt == 0:
-            output.remark(f"waiting for {newest.name}, which is being uploaded")
+            output.print_message(f"waiting for {newest.name}, which is being uploaded")
         await client.clock.sleep(10.0)
     stored_checkpoints = [fact.checkpoint for fact in facts if fact.sync != "uploading"]
     names = [checkpoint.checkpoint_id for checkpoint in stored_checkpoints]
@@ -207,13 +212,13 @@ async def _checkpoint_to_load(
     if from_checkpoint in (LATEST, BEST):
         return await _selected_checkpoint(client, output, job, stored_checkpoints, from_checkpoint)
     if from_checkpoint not in names:
-        raise not_in_job(job.id, "checkpoint", from_checkpoint, names)
+        raise not_in_job_error(job.id, "checkpoint", from_checkpoint, names)
     return from_checkpoint
 
 
 async def _selected_checkpoint(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     stored_checkpoints: list[Checkpoint],
     from_checkpoint: str,
@@ -226,16 +231,18 @@ async def _selected_checkpoint(
         reason = evidence.problem or _why_none_is_best(facts, evidence.run)
     else:
         checkpoint = newest_sound(facts)
-        reason = "all were written after the loss broke; --from NAME takes one of them anyway"
+        reason = "all were written after the loss broke; --from NAME uses one of them anyway"
         if evidence.problem:
-            output.remark(f"not checked whether the loss broke: {evidence.problem}")
+            output.print_message(f"not checked whether the loss broke: {evidence.problem}")
     if checkpoint is None:
         raise CommandFailed(f"job {job.id} has no {from_checkpoint} checkpoint: {reason}", ExitCode.NOT_FOUND)
     newest = next(fact for fact in facts if fact.is_newest)
     if newest.fault is not None:
         fault_text = newest.fault.words(newest.checkpoint.created_at)
         lead_time = _time_before_fault(checkpoint, newest)
-        output.remark(f"not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}")
+        output.print_message(
+            f"resuming not from {newest.name}, {fault_text}, but from {checkpoint.name}{lead_time}"
+        )
     return checkpoint.name
 
 
@@ -245,23 +252,30 @@ def _why_none_is_best(facts: Sequence[CheckpointFacts], run: RunSnapshot) -> str
         return "the log reports no loss for its steps"
     if len(scored_facts) == 1 and scored_facts[0].score is not None:
         name = scored_facts[0].name
-        return f"only {name} has a loss to compare, {scored_facts[0].score.words}; --from {name} takes it"
+        return f"only {name} has a loss to compare, {scored_facts[0].score.words}; --from {name} uses it"
     if run.progress is not None and not run.progress.has_ranking_loss:
         return "the loss does not show which is better in this kind of training; choose one with --from NAME"
     if len(scored_facts) < len(facts):
-        return "the losses of some are unknown; --from NAME takes one of them"
-    return "their losses differ by less than the noise; --from latest takes the newest"
+        return "the losses of some are unknown; --from NAME uses one of them"
+    return "their losses differ by less than the noise; --from latest uses the newest"
 
 
 def _time_before_fault(candidate: CheckpointFacts, newest: CheckpointFacts) -> str:
-    """Return how long before the fault of ``newest`` a checkpoint was saved: ``, 5 min before it``."""
+    """Return how long before the fault of ``newest`` the candidate was saved.
+
+    The text is such as ``, 5m before the loss broke``; empty if a time is unknown.
+    """
     broke_at = newest.fault.since if newest.fault is not None else None
     saved_at = candidate.checkpoint.created_at
-    return f", {duration((broke_at - saved_at).total_seconds())} before it" if broke_at and saved_at else ""
+    return (
+        f", {duration((broke_at - saved_at).total_seconds())} before the loss broke"
+        if broke_at and saved_at
+        else ""
+    )
 
 
 async def _download_and_unpack(
-    client: TrainingClient, output: Output, job: TrainingJob, folder: Path
+    client: TrainingClient, output: CommandOutput, job: TrainingJob, folder: Path
 ) -> Path:
     """Download the code of a job and return its folder."""
     report = await download_code(client, output, job, folder, "code")
@@ -270,7 +284,7 @@ async def _download_and_unpack(
     return report.unpacked_to
 
 
-def config_in(code: Path, file_name: str | None = None) -> Path:
+def find_config(code: Path, file_name: str | None = None) -> Path:
     """Return the config in a job's code: the file ``file_name``, else config.py, else the only possible file.
 
     Raises CommandFailed.
@@ -300,11 +314,11 @@ def reads_checkpoint(code: Path, project: TrainingProject) -> bool:
     """Return True if something in the code or in the start commands reads the checkpoint's folder."""
     load_config = project.job.runtime.load_checkpoint_config
     folder = load_config.download_folder if load_config is not None else LOADED_CHECKPOINTS_FOLDER
-    needles = [LOAD_VARIABLE.encode(), folder.encode()]
+    searched_texts = [LOAD_VARIABLE.encode(), folder.encode()]
     commands = [command.encode() for command in project.job.runtime.start_commands]
     return any(
-        needle in text
-        for needle in needles
+        searched_text in text
+        for searched_text in searched_texts
         for text in (*commands, *map(Path.read_bytes, _possible_scripts(code)))
     )
 

@@ -18,7 +18,7 @@ from tui.analysis.export import json_number
 from tui.analysis.run.finding import attention, by_severity, finding_record, is_stuck
 from tui.analysis.status import status_view
 from tui.commands.support.options import active_jobs, examples, format_option, job_named
-from tui.commands.support.output import JSON, TEXT, CommandFailed, ExitCode, Output
+from tui.commands.support.output import JSON, TEXT, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
 from tui.readers.stored_health import StoredHealth, stored_health
@@ -26,7 +26,7 @@ from tui.text.sanitize import sanitize
 from tui.text.units import age, count, duration, number, percent
 
 REFRESH_S = 300.0
-"""Age in seconds at which health is read again.
+"""Age in seconds at which the stored health of a run is outdated and is read again.
 
 Reading the logs of a big fleet takes seconds of CPU time, and tmux runs the command every 15 s.
 """
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @client_command
 async def status(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str | None,
     with_health: bool,
     timeout: float | None,
@@ -83,19 +83,19 @@ async def status(
     except TimeoutError:
         raise CommandFailed(f"no response within {limit_s:g} s", ExitCode.UNREACHABLE) from None
     if job_id is None:
-        running = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
+        running_ids = {job.id for job in jobs if job.current_status == JobStatus.RUNNING}
         now_s = client.clock.now().timestamp()
-        recent_health = stored_health(client.remote.api_url, running, now_s)
+        recent_health = stored_health(client.remote.api_url, running_ids, now_s)
         if with_health:
             recent_health |= await _read_health(client, output, jobs, recent_health, timeout or 30.0)
         attention_text = attention(by_severity(health.sign for health in recent_health.values()))
-        if recent_health and recent_health.keys() == running:
+        if recent_health and recent_health.keys() == running_ids:
             attention_text = attention_text or "no problems"
         if attention_text:
             age_s = max(now_s - health.at_s for health in recent_health.values())
             record["alarmed"] = [job_id for job_id, health in recent_health.items() if health.sign]
             text = f"{attention_text}{f' ({age(age_s)} ago)' if age_s >= 60 else ''} · {text}"
-    output.answer(record, f"{escaped_for_tmux(text, os.environ)}\n")
+    output.print_result(record, f"{escaped_for_tmux(text, os.environ)}\n")
 
 
 def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
@@ -109,7 +109,7 @@ def escaped_for_tmux(text: str, environ: Mapping[str, str]) -> str:
 
 async def _read_health(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     jobs: list[TrainingJob],
     recent_health: Mapping[str, StoredHealth],
     timeout_s: float,
@@ -119,14 +119,14 @@ async def _read_health(
     from tui.commands.jobs.top import read_fleet
 
     since_s = client.clock.now().timestamp() - REFRESH_S
-    running = previewed_jobs(job for job in jobs if job.current_status == JobStatus.RUNNING)
-    due_ids = {
-        job.id for job in running if job.id not in recent_health or recent_health[job.id].at_s <= since_s
+    running_jobs = previewed_jobs(job for job in jobs if job.current_status == JobStatus.RUNNING)
+    outdated_ids = {
+        job.id for job in running_jobs if job.id not in recent_health or recent_health[job.id].at_s <= since_s
     }
-    if not due_ids:
+    if not outdated_ids:
         return {}
-    fleet = await read_fleet(client, output, due_ids, timeout_s)
-    rows = [row for row in fleet.jobs if row.id in due_ids and (row.alarmed or row.preview.log_read)]
+    fleet = await read_fleet(client, output, outdated_ids, timeout_s)
+    rows = [row for row in fleet.jobs if row.id in outdated_ids and (row.alarmed or row.preview.log_read)]
     return {row.id: StoredHealth(row.preview.at_s, row.sign if row.alarmed else "") for row in rows}
 
 
@@ -164,14 +164,16 @@ async def _job_line(
         "findings": [finding_record(finding) | {"short": finding.short} for finding in run.findings],
     }
     row = job_row(job, JobPreview(progress, findings=run.findings), run.server_now)
-    step = f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
-    figures = [
+    position_text = (
+        f"step {count(progress.step)}" if progress.fraction is None else percent(progress.fraction)
+    )
+    progress_texts = [
         f"{row.note} ·" if row.alarmed else "",
-        step if progress.step is not None else "",
+        position_text if progress.step is not None else "",
         f"loss {number(progress.loss)}" if progress.loss is not None else "",
         f"{duration(left_s)} left" if left_s is not None and left_s >= 1 else "",
     ]
-    return record, f"{row.sign} {row.name} {' '.join(filter(None, figures)) or view.word}"
+    return record, f"{row.sign} {row.name} {' '.join(filter(None, progress_texts)) or view.word}"
 
 
 async def _read_run(
@@ -187,7 +189,7 @@ async def _read_run(
 
     watcher = RunWatcher(client, job, run_settings(), max_points=2000)
 
-    def judged_as_read() -> RunSnapshot:
+    def judge_run() -> RunSnapshot:
         return judged(replace(watcher.snapshot, log_read=True), watcher.settings.rules)
 
     async with asyncio.timeout_at(deadline_s):
@@ -197,8 +199,8 @@ async def _read_run(
         async with asyncio.timeout_at(deadline_s):
             await watcher.poll(watcher.log.read_newest)
             await watcher.check()
-            if reads_whole_log or is_stuck(judged_as_read().findings):
+            if reads_whole_log or is_stuck(judge_run().findings):
                 await watcher.poll(watcher.log.read_newest_then_older)
                 await watcher.check()
-    left_s = judged_as_read().left_s  # None for a run that may be stuck
+    left_s = judge_run().left_s  # None for a run that may be stuck
     return watcher.snapshot, left_s[1] if left_s is not None else None

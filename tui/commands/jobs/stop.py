@@ -36,13 +36,13 @@ from tui.commands.support.output import (
     NDJSON,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
     ascii_json,
     explain,
     outcome_exit_code,
-    refuse,
-    worst,
+    refuse_if,
+    worst_code,
 )
 from tui.commands.support.session import client_command
 from tui.commands.support.tables import print_job, table_text
@@ -75,7 +75,7 @@ _ids_argument = combined(
 @client_command
 async def stop(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     ids: Collection[str],
     project: str | None,
     project_id: str | None,
@@ -90,15 +90,15 @@ async def stop(
     after confirmation; --project limits them to one project. Jobs that have already ended are skipped.
     """
     name_or_id = selected_project(project, project_id)
-    refuse(ids and stop_all, "--all takes no job ids")
-    refuse(ids and name_or_id is not None, "job ids need no project; omit it")
+    refuse_if(ids and stop_all, "--all takes no job ids")
+    refuse_if(ids and name_or_id is not None, "job ids need no project; omit it")
     client.check_may_change("stopping jobs")
     if ids:
         jobs = [await job_named(client, job_id, substring=False) for job_id in ids]
         running_jobs = [] if after_checkpoint else [job for job in jobs if not job.is_finished]
         for job in running_jobs:
             if unsaved_words := await read_unsaved_words(client, job):
-                output.remark(f"{_job_name(job)}: {unsaved_words}")
+                output.print_message(f"{_job_name(job)}: {unsaved_words}")
         if running_jobs and can_ask() and not assume_yes:
             confirm(f"stop {_job_names(running_jobs)}?", assume_yes=False)
     else:
@@ -108,7 +108,7 @@ async def stop(
         jobs = [await _wait_for_checkpoint(client, output, jobs)]
     for job in jobs:
         if job.is_finished:
-            output.remark(f"job {job.id} has already ended")
+            output.print_message(f"job {job.id} has already ended")
     changes = {
         f"job {_job_name(job)}": partial(client.jobs.stop, job.project_id, job.id)
         for job in jobs
@@ -131,21 +131,23 @@ async def _active_jobs(client: TrainingClient, project: str | None, *, stop_all:
 
 
 async def _wait_for_checkpoint(
-    client: TrainingClient, output: Output, jobs: Sequence[TrainingJob]
+    client: TrainingClient, output: CommandOutput, jobs: Sequence[TrainingJob]
 ) -> TrainingJob:
     """Wait for the job's next checkpoint, then return the job with its new status."""
-    refuse(len(jobs) != 1, "--after-checkpoint takes one job")
+    refuse_if(len(jobs) != 1, "--after-checkpoint takes one job")
     (job,) = jobs
     if job.is_finished:
         return job
-    output.remark(f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running")
-    if unsaved_words := await read_unsaved_words(client, job):
-        output.remark(unsaved_words)
-    saved, job = await next_checkpoint(
-        client, job, on_error=lambda error, _delay_s: output.remark(f"{error}; retrying")
+    output.print_message(
+        f"waiting for the next checkpoint of {_job_name(job)}; ctrl-c leaves the job running"
     )
-    if saved is not None:
-        output.remark(f"stored {saved.checkpoint_id}")
+    if unsaved_words := await read_unsaved_words(client, job):
+        output.print_message(unsaved_words)
+    stored_checkpoint, job = await next_checkpoint(
+        client, job, on_error=lambda error, _delay_s: output.print_message(f"{error}; retrying")
+    )
+    if stored_checkpoint is not None:
+        output.print_message(f"stored {stored_checkpoint.checkpoint_id}")
     return job
 
 
@@ -163,7 +165,7 @@ async def _wait_for_checkpoint(
 @client_command
 async def delete(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     ids: Collection[str],
     project: str | None,
     project_id: str | None,
@@ -175,7 +177,7 @@ async def delete(
     undone. Jobs that are still active are not deleted: stop them first.
     """
     name_or_id = selected_project(project, project_id)
-    refuse(bool(ids) is bool(name_or_id), "delete what? Give either JOB_ID or --project PROJECT")
+    refuse_if(bool(ids) is bool(name_or_id), "delete what? Give either JOB_ID or --project PROJECT")
     client.check_may_change("deleting")
     changes: dict[str, Callable[[], Awaitable[Any]]]
     if name_or_id is not None:
@@ -196,7 +198,7 @@ async def delete(
             f"job {_job_name(job)}": partial(client.jobs.delete, job.project_id, job.id) for job in batch.jobs
         }
     for line in consequence.splitlines():
-        output.remark(line)
+        output.print_message(line)
     confirm(question, assume_yes=assume_yes)
     deleted, code = await _carry_out(output, "deleted", changes)
     _print_ids(output, deleted)
@@ -204,7 +206,7 @@ async def delete(
 
 
 async def _carry_out(
-    output: Output, past_verb: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
+    output: CommandOutput, past_verb: str, changes: Mapping[str, Callable[[], Awaitable[Any]]]
 ) -> tuple[list[Any], ExitCode]:
     """Make the changes one by one; after a failure, continue with the next change.
 
@@ -217,22 +219,25 @@ async def _carry_out(
         try:
             responses.append(await change())
         except RequestError as error:
-            code = code or remark_failure(output, error, description, past_verb)
+            code = code or print_failure(output, error, description, past_verb)
         else:
-            output.remark(f"{past_verb} {description}")
+            output.print_message(f"{past_verb} {description}")
     return responses, code
 
 
-def remark_failure(output: Output, error: RequestError, description: str, past_verb: str) -> ExitCode:
-    """Print that something was not, or may not have been, ``past_verb`` ("stopped"); return the exit code."""
+def print_failure(output: CommandOutput, error: RequestError, description: str, past_verb: str) -> ExitCode:
+    """Print that a change failed or may have failed, as in ``job abc was not stopped``; return the exit code.
+
+    ``description`` names the object of the change, ``past_verb`` is the verb ("stopped").
+    """
     message, code = explain(error)
     certainty = "may not have been" if error.may_have_happened else "was not"
-    output.remark(f"{description} {certainty} {past_verb}: {message}")
+    output.print_message(f"{description} {certainty} {past_verb}: {message}")
     return code
 
 
-def _print_ids(output: Output, changed: Sequence[Any]) -> None:
-    output.answer(changed, "".join(f"{item.id}\n" for item in changed))
+def _print_ids(output: CommandOutput, changed: Sequence[Any]) -> None:
+    output.print_result(changed, "".join(f"{item.id}\n" for item in changed))
 
 
 def _job_names(jobs: Sequence[TrainingJob]) -> str:
@@ -256,13 +261,13 @@ def _job_name(job: TrainingJob) -> str:
 @client_command
 async def update(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     priority: int | None,
     availability_model: str | None,
 ) -> None:
     """Change a queued job; the server refuses changes once the job has GPUs."""
-    refuse(
+    refuse_if(
         priority is None and availability_model is None,
         "nothing to change: give --priority or --availability-model",
     )
@@ -304,7 +309,7 @@ async def update(
 @client_command
 async def wait(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_ids: tuple[str, ...],
     until: str,
     timeout_s: float | None,
@@ -328,11 +333,11 @@ async def wait(
             jobs[job_id] = job
             if job.is_finished or (until == "running" and job.current_status == JobStatus.RUNNING):
                 done_jobs[job_id] = job
-                _print_ended(output, job, jobs.values(), is_first=len(done_jobs) == 1)
+                _print_done_job(output, job, jobs.values(), is_first=len(done_jobs) == 1)
                 return
             if job.current_status != status:
                 status = job.current_status
-                output.remark(f"{job.id} is {short_status(status)}")
+                output.print_message(f"{job.id} is {short_status(status)}")
 
     try:
         with suppress(TimeoutError):
@@ -343,18 +348,20 @@ async def wait(
         # A job that cannot be watched (deleted, forbidden) ends the wait for all jobs.
         raise error_group.exceptions[0] from None
     if output.format == JSON:
-        output.json(list(jobs.values()))
+        output.print_json(list(jobs.values()))
     if unfinished_ids := [job_id for job_id in jobs if job_id not in done_jobs]:
-        output.remark(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
+        output.print_message(f"timed out; still waiting for: {', '.join(unfinished_ids)}")
         return ExitCode.TIMED_OUT
-    return worst(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
+    return worst_code(outcome_exit_code(job.current_status) for job in done_jobs.values() if job.is_finished)
 
 
-def _print_ended(output: Output, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool) -> None:
+def _print_done_job(
+    output: CommandOutput, job: TrainingJob, jobs: Iterable[TrainingJob], *, is_first: bool
+) -> None:
     """Print a line of ndjson, or a row aligned with later rows; the header precedes the first row."""
     if output.format == NDJSON:
-        output.data(ascii_json(job.model_dump(mode="json")) + "\n")
+        output.write_text(ascii_json(job.model_dump(mode="json")) + "\n")
     elif output.format == TABLE:
         # The other jobs' rows are rendered only for their column widths.
         header, row = table_text(JOB_LIST_COLUMNS, [job, *jobs], output).splitlines(keepends=True)[:2]
-        output.data(header + row if is_first else row)
+        output.write_text(header + row if is_first else row)

@@ -24,10 +24,10 @@ from tui.analysis.summary.value import MAX_EXPLAINED, state_of, summarize
 from tui.analysis.why.explain import explained_findings
 from tui.analysis.why.explanation import Clue, Explanation, markdown, since_words
 from tui.commands.support.options import examples, format_option, job_argument, job_named, recording_option
-from tui.commands.support.output import JSON, MARKDOWN, TEXT, ExitCode, Output, outcome_exit_code
+from tui.commands.support.output import JSON, MARKDOWN, TEXT, CommandOutput, ExitCode, outcome_exit_code
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
-from tui.commands.support.run_reading import read_with_line
+from tui.commands.support.run_reading import read_with_progress_line
 from tui.commands.support.session import client_command
 from tui.readers.log_reader import OnLogProgress
 from tui.readers.session import listed_prices
@@ -54,7 +54,7 @@ from tui.text.times import iso_time
 )
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def summary(client: TrainingClient, output: Output, job_id: str, follow: bool) -> ExitCode:
+async def summary(client: TrainingClient, output: CommandOutput, job_id: str, follow: bool) -> ExitCode:
     """Summarize a run: what it does, findings and their causes, progress, cost, checkpoints, what to do next.
 
     A summary has at most 4,096 bytes in every format; items without room are counted. Quoted log lines are
@@ -76,7 +76,7 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
             line.clear()
             _print_summary(output, document)
             return ExitCode.OK
-        print_retry = lambda error, _delay_s: output.remark(f"{error}; retrying")  # noqa: E731
+        print_retry = lambda error, _delay_s: output.print_message(f"{error}; retrying")  # noqa: E731
         async with aclosing(reader.follow(print_retry)) as summaries:
             async for document in summaries:
                 line.clear()
@@ -84,9 +84,9 @@ async def summary(client: TrainingClient, output: Output, job_id: str, follow: b
     return outcome_exit_code(reader.job.current_status)
 
 
-def _print_summary(output: Output, summary: Document) -> None:
+def _print_summary(output: CommandOutput, summary: Document) -> None:
     render = as_markdown if output.format == MARKDOWN else as_text
-    output.answer(summary, render(summary))
+    output.print_result(summary, render(summary))
 
 
 @examples(
@@ -99,7 +99,7 @@ def _print_summary(output: Output, summary: Document) -> None:
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Explain only these findings.")
 @format_option(TEXT, JSON, MARKDOWN)
 @client_command
-async def why(client: TrainingClient, output: Output, job_id: str, kind: str | None) -> None:
+async def why(client: TrainingClient, output: CommandOutput, job_id: str, kind: str | None) -> None:
     """Explain the findings of a running job, or why a job failed, by its log and its metrics.
 
     For a failed job it names the first error, apart from the errors that follow when a process dies; for a
@@ -110,10 +110,10 @@ async def why(client: TrainingClient, output: Output, job_id: str, kind: str | N
     are in UTC.
     """
     job = await job_named(client, job_id)
-    reading = await read_with_line(
+    loaded_run = await read_with_progress_line(
         client, job, output, with_health_metrics=True, prices=await listed_prices(client)
     )
-    run = judged(reading.run, run_settings().rules)
+    run = judged(loaded_run.run, run_settings().rules)
     findings = [
         finding
         for finding in explained_findings(run)
@@ -128,12 +128,12 @@ async def why(client: TrainingClient, output: Output, job_id: str, kind: str | N
     text = "".join(_explanation_text(output, explanation) for explanation in explanations)
     if output.format == MARKDOWN:
         text = "\n".join(markdown(explanation, job.name or job.id) for explanation in explanations)
-    output.answer(document, text)
+    output.print_result(document, text)
     if not explanations:
-        output.remark(f"nothing to explain: {_why_nothing(run, kind)}")
+        output.print_message(f"nothing to explain: {_no_explanation_reason(run, kind)}")
 
 
-def _why_nothing(run: RunSnapshot, kind: str | None) -> str:
+def _no_explanation_reason(run: RunSnapshot, kind: str | None) -> str:
     if kind is not None:
         return f"no finding {kind}"
     is_waiting = run.job.current_status in WAITING_STATUSES
@@ -166,7 +166,7 @@ def _clue_record(clue: Clue) -> dict[str, Any]:
     }
 
 
-def _explanation_text(output: Output, explanation: Explanation) -> str:
+def _explanation_text(output: CommandOutput, explanation: Explanation) -> str:
     lines = [
         f"{output.paint(sanitize(explanation.problem), 'strong')}{since_words(explanation.finding)}",
         *([f"  {output.paint(sanitize(explanation.answer), 'caution')}"] if explanation.answer else []),
@@ -179,10 +179,10 @@ def _explanation_text(output: Output, explanation: Explanation) -> str:
 
 
 def _clue_text(clue: Clue) -> str:
-    times = f"{clue.count}× " if clue.count > 1 else ""
+    count_text = f"{clue.count}× " if clue.count > 1 else ""
     node = f"{sanitize(clue.node)} " if clue.node else ""
     text = sanitize_multiline(clue.text).replace("\n", "\n" + 6 * " ")
-    return f"    {clue.clock} {node}{times}{text}"
+    return f"    {clue.clock} {node}{count_text}{text}"
 
 
 class SummaryReader:
@@ -205,7 +205,7 @@ class SummaryReader:
 
     async def read(self) -> Document:
         """Return a summary of the run's current state. Raises RequestError."""
-        return await self._summary(await self._read_new())
+        return await self._summary(await self._read_current_run())
 
     async def follow(
         self, on_retry: Callable[[RequestError, float], object]
@@ -218,7 +218,7 @@ class SummaryReader:
 
         async def read_if_changed() -> Document | None:
             nonlocal state
-            run = await self._read_new()
+            run = await self._read_current_run()
             if state == (newest := state_of(run)):
                 return None
             summary = await self._summary(run)
@@ -240,7 +240,7 @@ class SummaryReader:
             # findings take minutes to appear, so polling more often is useless
             await clock.sleep(30.0)
 
-    async def _read_new(self) -> RunSnapshot:
+    async def _read_current_run(self) -> RunSnapshot:
         """Read new status, log, metrics, checkpoints and cost, and return the judged run."""
         watcher = self._watcher
         await watcher.read_status()

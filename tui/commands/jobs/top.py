@@ -14,7 +14,7 @@ import click
 from api_client.client import TrainingClient
 from tui.analysis.export import csv_text
 from tui.commands.support.options import examples, format_option, project_id_of
-from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, ExitCode, Output
+from tui.commands.support.output import CSV, JSON, TABLE, CommandFailed, CommandOutput, ExitCode
 from tui.commands.support.progress_line import ProgressLine
 from tui.commands.support.remotes import run_settings
 from tui.commands.support.session import client_command
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--project", "project_name", metavar="PROJECT", help="Only jobs of this project (id or name).")
 @format_option(TABLE, JSON, CSV)
 @client_command
-async def top(client: TrainingClient, output: Output, project_name: str | None) -> None:
+async def top(client: TrainingClient, output: CommandOutput, project_name: str | None) -> None:
     """Show jobs as on Home: first the jobs that need attention, by wasted cost, then the others.
 
     Jobs that ended more than a day ago are left out of the table. On a terminal the table is redrawn until
@@ -64,29 +64,32 @@ async def top(client: TrainingClient, output: Output, project_name: str | None) 
         return
     table = jobs_table(health_columns(lambda: snapshot), rows)
     records = [dict(zip(table.columns, values, strict=True)) for values in table.rows]
-    output.answer(records, "", lambda: csv_text([table]))
+    output.print_result(records, "", lambda: csv_text([table]))
 
 
 def _print_table(
-    output: Output, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
+    output: CommandOutput, snapshot: FleetSnapshot, rows: list[JobRow], remote_name: str, height: int | None
 ) -> None:
     """Print the header, and each group of jobs below a heading; at most ``height`` lines, None for all."""
     facts, _ = header_facts(
         remote_name, snapshot, rows, marked_count=0, compare_key="", filter_key="", query="", project=""
     )
     since = snapshot.at - timedelta(days=1)
-    recent = [row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since]
+    recent_rows = [
+        row for row in rows if not row.job.is_finished or (row.job.updated_at or snapshot.at) > since
+    ]
     width = output.width_cells or 160
     column_choice = select_columns(
         job_columns(lambda: snapshot), "need name gpus progress left note lost loss use cost age"
     )
-    columns = sized_columns(column_choice, recent, width)
+    columns = sized_columns(column_choice, recent_rows, width)
     layout = fitted_columns(columns, width)
     lines = [" ".join(_cell(output, column, cells, [(column.title, "muted")]) for column, cells in layout)]
     lines += [
-        " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout) for row in recent
+        " ".join(_cell(output, column, cells, column.cell(row)) for column, cells in layout)
+        for row in recent_rows
     ]
-    for row_index, heading in reversed(group_headings(recent)):
+    for row_index, heading in reversed(group_headings(recent_rows)):
         lines.insert(row_index + 1, _cell(output, layout[0][0], width, heading))
     lines.insert(
         0,
@@ -94,14 +97,14 @@ def _print_table(
             output, layout[0][0], width, [span for fact in facts for span in (*fact, (" · ", "muted"))][:-1]
         ),
     )
-    if omitted_count := len(rows) - len(recent):
+    if omitted_count := len(rows) - len(recent_rows):
         lines.append(output.paint(f"{omitted_count} ended more than a day ago", "muted"))
     if height is not None and len(lines) >= height:
         lines = [*lines[: height - 2], output.paint(f"{len(lines) - height + 2} more lines", "muted")]
-    output.data("".join(f"{line.rstrip()}\n" for line in lines))
+    output.write_text("".join(f"{line.rstrip()}\n" for line in lines))
 
 
-def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
+def _cell(output: CommandOutput, column: Column[JobRow], cells: int, spans: Sequence[Span]) -> str:
     """Return the spans in color, cut or padded to ``cells``."""
     painted_text, cells_left = "", cells
     for text, tone in fill_cell([(sanitize(text), tone) for text, tone in spans], cells):
@@ -113,11 +116,11 @@ def _cell(output: Output, column: Column[JobRow], cells: int, spans: Sequence[Sp
 
 @asynccontextmanager
 async def watched_fleet(
-    client: TrainingClient, session: Session, only: Collection[str] | None = None
+    client: TrainingClient, session: Session, read_ids: Collection[str] | None = None
 ) -> AsyncIterator[Callable[[], Awaitable[FleetSnapshot]]]:
     """Watch all jobs as Home does; yields a function that waits for the next snapshot.
 
-    Logs and metrics are read only for the job ids in ``only`` (default: for all jobs).
+    Logs and metrics are read only for the job ids in ``read_ids`` (default: for all jobs).
     """
     from tui.feeds.fleet import FleetFeed
 
@@ -131,14 +134,14 @@ async def watched_fleet(
         return snapshot
 
     async with session.client, asyncio.TaskGroup() as tasks:
-        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=only)
+        feed = FleetFeed(session, snapshots.put_nowait, run_settings(), previewed_ids=read_ids)
         task = tasks.create_task(feed.run())
         yield next_snapshot
         task.cancel()
 
 
 async def read_fleet(
-    client: TrainingClient, output: Output, ids: Collection[str] | None = None, timeout_s: float = 60.0
+    client: TrainingClient, output: CommandOutput, ids: Collection[str] | None = None, timeout_s: float = 60.0
 ) -> FleetSnapshot:
     """Return all jobs once the jobs with these ids (default: all) are read, or whatever is read in time."""
     snapshot: FleetSnapshot | None = None
@@ -157,5 +160,5 @@ async def read_fleet(
         raise CommandFailed(f"no response within {timeout_s:g} s", ExitCode.UNREACHABLE)
     reasons = {route.service: route.reason for route in session.connection.failing_routes}
     for reason in reasons.values():
-        output.remark(f"some data could not be read: {reason}")
+        output.print_message(f"some data could not be read: {reason}")
     return snapshot

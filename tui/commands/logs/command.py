@@ -28,10 +28,10 @@ from tui.commands.logs.options import DRAIN_VARIABLE, LogRequest, log_options, o
 from tui.commands.logs.printing import LogLineFilter, LogPrinter, NodeChooser, OutputLine
 from tui.commands.support.options import JobChoice, examples, newest_job, project_id_of
 from tui.commands.support.output import (
-    OUTCOMES,
+    EXIT_CODE_OF_STATUS,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
     OutputClosed,
     outcome_exit_code,
 )
@@ -54,7 +54,7 @@ WAITING_INTERVAL_S = 5.0
 @click.command()
 @log_options
 @client_command
-async def logs(client: TrainingClient, output: Output, request: LogRequest) -> ExitCode:
+async def logs(client: TrainingClient, output: CommandOutput, request: LogRequest) -> ExitCode:
     """Print a job's whole log as it arrives, oldest line first, all nodes merged by time.
 
     Without JOB_ID, the newest job is used: of --project if given, else of all projects.
@@ -71,21 +71,21 @@ async def logs(client: TrainingClient, output: Output, request: LogRequest) -> E
     """
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
-        reading = LogRead(client, job, request)
-        with reading.line:
-            code = await _print(reading, output, target)
-    if reading.gap_count:
-        ranges = counted(reading.gap_count, "part")
-        output.remark(f"{ranges} of the log could not be read (marked as gaps in the output)")
-    if not reading.line_count and not request.follow:
+        reader = LogReader(client, job, request)
+        with reader.progress_line:
+            code = await _print(reader, output, target)
+    if reader.gap_count:
+        ranges = counted(reader.gap_count, "part")
+        output.print_message(f"{ranges} of the log could not be read (marked as gaps in the output)")
+    if not reader.line_count and not request.follow:
         reason = "the log is empty, or no line matches the options"
-        output.remark(f"no lines: {'none could be read' if reading.gap_count else reason}")
+        output.print_message(f"no lines: {'none could be read' if reader.gap_count else reason}")
     if request.target.file is not None:
-        output.remark(f"saved {counted(reading.line_count, 'line')} to {request.target.file}")
+        output.print_message(f"saved {counted(reader.line_count, 'line')} to {request.target.file}")
     return code
 
 
-async def job_of(client: TrainingClient, request: LogRequest, output: Output) -> TrainingJob:
+async def job_of(client: TrainingClient, request: LogRequest, output: CommandOutput) -> TrainingJob:
     """Return the requested job, else the newest job of the project, else the newest of all jobs.
 
     Raises RequestError, and CommandFailed if there are no jobs.
@@ -95,12 +95,14 @@ async def job_of(client: TrainingClient, request: LogRequest, output: Output) ->
     newest = await newest_job(client, await project_id_of(client, request.project))
     if newest is None:
         raise CommandFailed("no jobs", ExitCode.NOT_FOUND)
-    output.remark(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
+    output.print_message(f"log of the newest job, {newest.id}" + (f" ({newest.name})" if newest.name else ""))
     return newest
 
 
-class LogRead:
-    """A single pass over a job's log; ``gap_count`` is the number of time ranges that could not be read.
+class LogReader:
+    """Reads a job's log once, from its start or its end.
+
+    ``gap_count`` is the number of time ranges that could not be read.
 
     Raises CommandFailed once all available lines are read, if the request names a node that the job lacks.
     """
@@ -109,7 +111,7 @@ class LogRead:
         self.client = client
         self.job = job
         self.request = request
-        self.line = ProgressLine()
+        self.progress_line = ProgressLine()
         self.shows_progress = False
         self.gap_count = 0
         self.line_count = 0
@@ -189,7 +191,7 @@ class LogRead:
         output_lines = [line for entry in batch.entries for line in line_filter.filter_entry(entry)]
         self._count_lines(output_lines)
         if batch.read_part is not None and self.shows_progress:
-            self.line.show("reading", note=lines_note(batch.read_part, self.line_count))
+            self.progress_line.show("reading", note=lines_note(batch.read_part, self.line_count))
         return output_lines
 
     def _count_lines(self, lines: list[OutputLine]) -> None:
@@ -204,26 +206,26 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
             yield entry
 
 
-async def _print(reading: LogRead, output: Output, target: Output) -> ExitCode:
-    request = reading.request
-    reading.shows_progress = reading.line.is_terminal and not target.is_terminal
-    printer = request.printer(target, reading.job, reading.client.clock)
+async def _print(reader: LogReader, output: CommandOutput, target: CommandOutput) -> ExitCode:
+    request = reader.request
+    reader.shows_progress = reader.progress_line.is_terminal and not target.is_terminal
+    printer = request.printer(target, reader.job, reader.client.clock)
     if request.follow:
-        return await _follow(reading, output, printer)
-    async with aclosing(reading.history()) as batches:
+        return await _follow(reader, output, printer)
+    async with aclosing(reader.history()) as batches:
         async for batch in batches:
             printer.print(batch)
     printer.end()
     return ExitCode.OK
 
 
-async def follow_log(client: TrainingClient, job: TrainingJob, output: Output) -> ExitCode:
+async def follow_log(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> ExitCode:
     drain_s = os.environ.get(DRAIN_VARIABLE)
     request = LogRequest(drain_s=float(drain_s) if drain_s else None)
-    return await _follow(LogRead(client, job, request), output, LogPrinter(output))
+    return await _follow(LogReader(client, job, request), output, LogPrinter(output))
 
 
-async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> ExitCode:
+async def _follow(reader: LogReader, output: CommandOutput, printer: LogPrinter) -> ExitCode:
     """Print the log until it ends; return the exit code of the job's outcome.
 
     Ctrl-c while waiting for late lines skips them.
@@ -231,15 +233,15 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
     ended_jobs: list[TrainingJob] = []
 
     def on_finished(job: TrainingJob) -> None:
-        reading.line.clear()
+        reader.progress_line.clear()
         ended_jobs[:] = [job]
         _print_outcome(job, output, ", waiting for late lines (ctrl-c to skip)")
 
     side_tasks = [asyncio.create_task(_cancel_without_reader(printer.output, asyncio.current_task()))]
-    if _is_starting(reading.job):
-        side_tasks.append(asyncio.create_task(_report_waiting(reading.client, reading.job, output)))
+    if _is_starting(reader.job):
+        side_tasks.append(asyncio.create_task(_report_waiting(reader.client, reader.job, output)))
     try:
-        async with aclosing(reading.follow(on_finished)) as items:
+        async with aclosing(reader.follow(on_finished)) as items:
             async for item in items:
                 if not isinstance(item, LogEnd):
                     printer.print(item)
@@ -248,7 +250,7 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
                 else:
                     return _print_outcome(item.job, output)
     except asyncio.CancelledError:
-        if printer.output.output_closed_by_reader:
+        if printer.output.is_closed_by_reader:
             raise OutputClosed from None
         if not ended_jobs:
             raise
@@ -256,28 +258,28 @@ async def _follow(reading: LogRead, output: Output, printer: LogPrinter) -> Exit
     finally:
         for task in side_tasks:
             task.cancel()
-    raise CommandFailed(f"the log of job {reading.job.id} ended before the job", ExitCode.UNEXPECTED)
+    raise CommandFailed(f"the log of job {reader.job.id} ended before the job", ExitCode.UNEXPECTED)
 
 
-async def _cancel_without_reader(target: Output, following: asyncio.Task[Any] | None) -> None:
+async def _cancel_without_reader(target: CommandOutput, following: asyncio.Task[Any] | None) -> None:
     """Cancel ``following`` once the reader of the output pipe is gone (``| grep -m1``).
 
     Writing would notice that too, but only when a new line arrives.
     """
     # polled, because no event reports that the reader closed the pipe
-    while not target.output_closed_by_reader:  # noqa: ASYNC110
+    while not target.is_closed_by_reader:  # noqa: ASYNC110
         await asyncio.sleep(1.0)
     if following is not None:
         following.cancel()
 
 
-def _print_outcome(job: TrainingJob, output: Output, suffix: str = "") -> ExitCode:
+def _print_outcome(job: TrainingJob, output: CommandOutput, suffix: str = "") -> ExitCode:
     code = outcome_exit_code(job.current_status)
     reason = f": {job.error_message}" if job.error_message and code is not ExitCode.OK else ""
     status = shortened(short_status(job.current_status), 40)
-    output.remark(f"job {job.id} ended: {status}{reason}{suffix}")
-    if job.current_status not in OUTCOMES:
-        output.remark(f"unknown status; reported as exit code {int(code)}")
+    output.print_message(f"job {job.id} ended: {status}{reason}{suffix}")
+    if job.current_status not in EXIT_CODE_OF_STATUS:
+        output.print_message(f"unknown status; reported as exit code {int(code)}")
     return code
 
 
@@ -285,14 +287,14 @@ def _is_starting(job: TrainingJob) -> bool:
     return job.current_status in RUNNABLE_STATUSES - {JobStatus.RUNNING}
 
 
-async def _report_waiting(client: TrainingClient, job: TrainingJob, output: Output) -> None:
+async def _report_waiting(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> None:
     """Report the wait, the server's hint and each new status of a job, until the job starts."""
     reported_status: tuple[str, str | None] | None = None
     queue = await read_status_changes(client, job)
     with suppress(RequestError):  # the task that follows the log reports errors
         async for current in client.jobs.watch(job.project_id, job.id, interval_s=WAITING_INTERVAL_S):
             if (current.current_status, current.error_message) != reported_status and not current.is_finished:
-                output.remark(f"job {job.id} {_waiting_state(current, queue)}")
+                output.print_message(f"job {job.id} {_waiting_state(current, queue)}")
             reported_status = current.current_status, current.error_message
             if not _is_starting(current):
                 return

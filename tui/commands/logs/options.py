@@ -27,7 +27,7 @@ from tui.commands.logs.printing import (
     LogLineFilter,
     LogPrinter,
     NodeChooser,
-    stamp_text_of,
+    stamp_formatter,
 )
 from tui.commands.support.options import (
     combined,
@@ -44,10 +44,10 @@ from tui.commands.support.output import (
     NDJSON,
     TEXT,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    cannot_write,
-    refuse,
+    cannot_write_error,
+    refuse_if,
 )
 
 FORMATS = (TEXT, NDJSON, JSON, RAW)
@@ -55,15 +55,15 @@ FORMAT_OF_SUFFIX = {".json": JSON, ".ndjson": NDJSON, ".jsonl": NDJSON, ".raw": 
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A format and the file to write to (None: stdout)."""
+class LogTarget:
+    """The output format of a log, and the file to write the log to (None: stdout)."""
 
     format: str
     file: Path | None = None
-    replaces: bool = False
+    replaces_existing: bool = False
 
 
-def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Target:
+def parse_target(outputs: Sequence[str], save: str | None, *, force: bool) -> LogTarget:
     """Combine the values of ``-o`` and ``--save`` into a target. Raises click.BadParameter."""
     outputs = [NDJSON if value == JSONL else value for value in outputs]
     formats = list(dict.fromkeys(value for value in outputs if value in FORMATS))
@@ -80,11 +80,11 @@ def target_of(outputs: Sequence[str], save: str | None, *, force: bool) -> Targe
         raise click.BadParameter("give at most one format and one file", param_hint="-o/--output")
     target_file = user_path(file_names[0]) if file_names else None
     suffix_format = FORMAT_OF_SUFFIX.get(target_file.suffix.lower(), TEXT) if target_file else TEXT
-    return Target(formats[0] if formats else suffix_format, target_file, force)
+    return LogTarget(formats[0] if formats else suffix_format, target_file, force)
 
 
 @contextmanager
-def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Output]:
+def open_target(target: LogTarget, output: CommandOutput, *, follows: bool) -> Iterator[CommandOutput]:
     """Yield ``output`` itself, or an output that writes to the file. Raises CommandFailed.
 
     The file gets its name only when it is complete. Following may take days and be interrupted, so until
@@ -95,26 +95,26 @@ def open_target(target: Target, output: Output, *, follows: bool) -> Iterator[Ou
         return
     partial_path = target.file.with_name(f"{target.file.name}.part") if follows else None
     try:
-        atomic_file = AtomicFile(target.file, replace=target.replaces, partial=partial_path)
+        atomic_file = AtomicFile(target.file, replace=target.replaces_existing, partial=partial_path)
     except FileExistsError as error:
         cause = " from an interrupted --follow" if error.filename == str(partial_path) else ""
         message = f"{error.filename} already exists{cause}; --force replaces it"
         raise CommandFailed(message, ExitCode.USAGE) from None
     except OSError as error:
-        raise cannot_write(target.file, error) from None
+        raise cannot_write_error(target.file, error) from None
     try:
         text = TextIOWrapper(atomic_file.file, encoding="utf-8", errors="replace", newline="\n")
-        yield _in_format(Output(stdout=text, name=str(target.file)), target.format)
+        yield _in_format(CommandOutput(stdout=text, name=str(target.file)), target.format)
         atomic_file.commit()
     except OSError as error:
-        raise cannot_write(target.file, error) from None
+        raise cannot_write_error(target.file, error) from None
     finally:
         atomic_file.discard()
         if partial_path is not None and partial_path.exists():
-            output.remark(f"the lines so far are in {partial_path}")
+            output.print_message(f"the lines so far are in {partial_path}")
 
 
-def _in_format(output: Output, name: str) -> Output:
+def _in_format(output: CommandOutput, name: str) -> CommandOutput:
     return (output.verbatim() if name == RAW else output).with_format(name)
 
 
@@ -140,7 +140,7 @@ class LogRequest:
     context: int = 0
     time_mode: str = TIME_MODES[0]
     drain_s: float | None = None
-    target: Target = Target(TEXT)
+    target: LogTarget = LogTarget(TEXT)
 
     def time_range(self, job: TrainingJob, now: datetime) -> tuple[datetime | None, datetime | None]:
         """Return the requested start and end. Raises click.UsageError for an empty range."""
@@ -149,8 +149,8 @@ class LogRequest:
         if self.since:
             start = parse_since(self.since, now)
         end = parse_moment(self.end, run_start, now) if self.end else None
-        refuse(start is not None and start > now, "the start time is in the future")
-        refuse(start is not None and end is not None and end <= start, "--end is not after the start")
+        refuse_if(start is not None and start > now, "the start time is in the future")
+        refuse_if(start is not None and end is not None and end <= start, "--end is not after the start")
         return start, end
 
     def new_filter(self, is_chosen: NodeChooser) -> LogLineFilter:
@@ -163,9 +163,9 @@ class LogRequest:
             context_lines=self.context,
         )
 
-    def printer(self, output: Output, job: TrainingJob, clock: Clock) -> LogPrinter:
+    def printer(self, output: CommandOutput, job: TrainingJob, clock: Clock) -> LogPrinter:
         beginning = job.created_at or clock.now()
-        stamp_text = stamp_text_of(self.time_mode, beginning=beginning, now=clock.now)
+        stamp_text = stamp_formatter(self.time_mode, beginning=beginning, now=clock.now)
         return LogPrinter(output, stamp_text, has_context=self.context > 0)
 
 
@@ -177,10 +177,10 @@ def _check_pattern(_context: click.Context, _parameter: click.Parameter, value: 
     return value
 
 
-def _request(
+def _parse_request(
     *,
     job_id: str | None,
-    named_id: str | None,
+    job_id_option: str | None,
     project: str | None,
     project_id: str | None,
     outputs: tuple[str, ...],
@@ -191,16 +191,18 @@ def _request(
 ) -> LogRequest:
     options["last"] = (limit or None) if options["last"] is None else options["last"]
     follows = options["follow"]
-    refuse(options["since"] is not None and options["start"] is not None, "give either --since or --start")
-    refuse(follows and options["end"] is not None, "--follow reads to the end of the job; omit --end")
+    refuse_if(options["since"] is not None and options["start"] is not None, "give either --since or --start")
+    refuse_if(follows and options["end"] is not None, "--follow reads to the end of the job; omit --end")
     if not options["grep"]:
-        refuse(options["invert"], "--invert needs --grep")
-        refuse(options["ignore_case"], "--ignore-case needs --grep")
-        refuse(options["context"] and options["min_level"] is None, "--context needs --grep or --min-level")
-    target = target_of(outputs, save, force=force)
-    refuse(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
+        refuse_if(options["invert"], "--invert needs --grep")
+        refuse_if(options["ignore_case"], "--ignore-case needs --grep")
+        refuse_if(
+            options["context"] and options["min_level"] is None, "--context needs --grep or --min-level"
+        )
+    target = parse_target(outputs, save, force=force)
+    refuse_if(follows and target.format == JSON, "--follow can't write a JSON array; use -o ndjson")
     return LogRequest(
-        job_id=one_job_id(job_id, named_id),
+        job_id=one_job_id(job_id, job_id_option),
         project=selected_project(project, project_id),
         target=target,
         **options,
@@ -209,9 +211,9 @@ def _request(
 
 log_options = combined(
     "request",
-    _request,
+    _parse_request,
     click.argument("job_id", metavar="[JOB_ID]", required=False),
-    click.option("--job-id", "named_id", metavar="JOB_ID", help="Same as the argument."),
+    click.option("--job-id", "job_id_option", metavar="JOB_ID", help="Same as the argument."),
     recording_option,
     click.option("--project-id", metavar="ID", help="Use the newest job of this project."),
     click.option("--project", metavar="PROJECT", help="Use the newest job of this project (id or name)."),
@@ -222,7 +224,9 @@ log_options = combined(
     since_option("Start time: 12:30, 2026-11-21 12:30, ISO 8601, epoch, '15m ago'.", "--start"),
     since_option("End time.", "--end"),
     click.option("--last", metavar="N", type=click.IntRange(min=0), help="Only the last N (matching) lines."),
-    click.option("--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="--last; 0: all."),
+    click.option(
+        "--limit", metavar="N", type=click.IntRange(min=0), hidden=True, help="Same as --last; 0: all lines."
+    ),
     click.option(
         "--min-level",
         type=click.Choice(LEVELS, case_sensitive=False),

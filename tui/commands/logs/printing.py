@@ -12,7 +12,7 @@ from functools import partial
 from api_client.models import TrainingJob
 from api_client.models.logs import NS_PER_S, LogEntry, LogGap, LogLine
 from tui.analysis.logs.levels import RANKS, level_of, level_rank
-from tui.commands.support.output import JSON, NDJSON, Output, ascii_json, not_in_job
+from tui.commands.support.output import JSON, NDJSON, CommandOutput, ascii_json, not_in_job_error
 from tui.text.log_entries import NO_NODE, entry_fields
 from tui.text.sanitize import sanitize, sanitize_whole
 from tui.text.times import stamp_text
@@ -119,7 +119,7 @@ class NodeChooser:
         numbers = {_number_of(name) for name in seen_nodes} | set(range(job.node_count or 0))
         for name in self._nodes:
             if name not in seen_nodes and not (_is_number(name) and int(name) in numbers):
-                raise not_in_job(job.id, "node", name, seen_nodes)
+                raise not_in_job_error(job.id, "node", name, seen_nodes)
 
 
 def _is_number(name: str) -> bool:
@@ -135,7 +135,7 @@ RAW = "raw"
 TIME_MODES = ("local", "utc", "relative", "elapsed", "off")
 TONE_OF_LEVEL = {"CRITICAL": "bad", "ERROR": "bad", "WARNING": "caution", "DEBUG": "muted"}
 
-StampText = Callable[[int], str]
+StampFormatter = Callable[[int], str]
 
 
 def ndjson_line(line: OutputLine) -> str:
@@ -149,11 +149,11 @@ def ndjson_line(line: OutputLine) -> str:
     return ascii_json(document) + "\n"
 
 
-def raw_text(remark: Callable[[str], object], line: OutputLine) -> str:
+def raw_text(print_message: Callable[[str], object], line: OutputLine) -> str:
     """Return the message, exactly as the job printed it, with a line break; print a gap to stderr."""
     entry = line.entry
     if isinstance(entry, LogGap):
-        remark(gap_text(entry, stamp_text))
+        print_message(gap_text(entry, stamp_text))
         return ""
     return entry.message.removesuffix("\n") + "\n"
 
@@ -165,10 +165,10 @@ class TextRenderer:
     """
 
     def __init__(
-        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+        self, output: CommandOutput, format_stamp: StampFormatter = stamp_text, *, has_context: bool = False
     ) -> None:
         self._paint = output.paint
-        self._stamp_text = format_stamp
+        self._format_stamp = format_stamp
         self._has_context = has_context
         self._last_index: int | None = None
         self._replica_width = 0
@@ -177,16 +177,16 @@ class TextRenderer:
     def render(self, line: OutputLine) -> str:
         """Return one entry, sanitized, each line with a line break."""
         if isinstance(line.entry, LogGap):
-            return self._paint(f"-- {gap_text(line.entry, self._stamp_text)} --", "caution") + "\n"
+            return self._paint(f"-- {gap_text(line.entry, self._format_stamp)} --", "caution") + "\n"
         last_index, self._last_index = self._last_index, line.index
         is_apart = last_index is not None and line.index is not None and abs(line.index - last_index) > 1
         separator = "--\n" if self._has_context and is_apart else ""
-        return separator + self._text(line.entry)
+        return separator + self._line_text(line.entry)
 
-    def _text(self, line: LogLine) -> str:
+    def _line_text(self, line: LogLine) -> str:
         replica = sanitize(line.replica or NO_NODE)
         self._replica_width = max(self._replica_width, len(replica))
-        stamp = self._stamp_text(line.timestamp_ns)
+        stamp = self._format_stamp(line.timestamp_ns)
         self._stamp_width = max(self._stamp_width, len(stamp))
         shown_stamp = f"{self._paint(stamp.rjust(self._stamp_width), 'muted')}  " if stamp else ""
         line_start = f"{shown_stamp}{self._paint(replica.ljust(self._replica_width), 'name')}  "
@@ -196,13 +196,13 @@ class TextRenderer:
         return f"{line_start}{indent.join(rows)}\n"
 
 
-def gap_text(gap: LogGap, format_stamp: StampText) -> str:
+def gap_text(gap: LogGap, format_stamp: StampFormatter) -> str:
     start, end = format_stamp(gap.start_ns), format_stamp(gap.end_ns)
     range_text = f" {start} to {end}" if start else ""
     return f"gap{range_text}: {sanitize(gap.reason)}"
 
 
-def stamp_text_of(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampText:
+def stamp_formatter(mode: str, *, beginning: datetime, now: Callable[[], datetime]) -> StampFormatter:
     """Return the formatter for one of ``TIME_MODES``; ``elapsed`` counts from ``beginning``."""
     if mode == "off":
         return lambda _: ""
@@ -219,7 +219,7 @@ class LogPrinter:
     """Prints entries in the format of an output: as text, ndjson, raw, or all in one JSON array."""
 
     def __init__(
-        self, output: Output, format_stamp: StampText = stamp_text, *, has_context: bool = False
+        self, output: CommandOutput, format_stamp: StampFormatter = stamp_text, *, has_context: bool = False
     ) -> None:
         self.output = output
         self._has_begun = False
@@ -227,18 +227,18 @@ class LogPrinter:
         renderers: dict[str, Callable[[OutputLine], str]] = {
             NDJSON: ndjson_line,
             JSON: self._array_item,
-            RAW: partial(raw_text, output.remark),
+            RAW: partial(raw_text, output.print_message),
         }
         self._render = renderers.get(output.format, text.render)
 
     def print(self, entries: Sequence[OutputLine]) -> None:
         if entries:
-            self.output.data("".join([self._render(entry) for entry in entries]))
+            self.output.write_text("".join([self._render(entry) for entry in entries]))
 
     def end(self) -> None:
         """Close the JSON array; other formats need no end."""
         if self.output.format == JSON:
-            self.output.data("\n]\n" if self._has_begun else "[]\n")
+            self.output.write_text("\n]\n" if self._has_begun else "[]\n")
 
     def _array_item(self, line: OutputLine) -> str:
         separator = ",\n" if self._has_begun else "[\n"

@@ -48,11 +48,11 @@ from tui.commands.support.output import (
     JSON,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    cannot_write,
-    not_in_job,
-    refuse,
+    cannot_write_error,
+    not_in_job_error,
+    refuse_if,
 )
 from tui.commands.support.session import client_command, run_on_remote
 from tui.commands.support.tables import print_list
@@ -88,7 +88,7 @@ def ssh(settings: CommandSettings, job_id: str, command: tuple[str, ...], node: 
     folder = ssh_folder()
     hosts: list[NodeHost] = []
 
-    async def sign_in(client: TrainingClient, _output: Output) -> None:
+    async def sign_in(client: TrainingClient, _output: CommandOutput) -> None:
         job = await job_named(client, job_id)
         hosts.append(node_host(job.id, node))
         await request_certificate(client, job, hosts[0], folder)
@@ -115,7 +115,7 @@ async def request_certificate(
     if job.is_finished:
         raise CommandFailed(f"job {job.id} has ended; its nodes are gone", ExitCode.NOT_FOUND)
     if job.node_count is not None and host.node >= job.node_count:
-        raise not_in_job(job.id, "node", str(host.node), map(str, range(job.node_count)))
+        raise not_in_job_error(job.id, "node", str(host.node), map(str, range(job.node_count)))
     public_key = folder.public_key()
     signed_certificate = await client.sessions.sign_ssh(
         job.project_id, job.id, public_key=public_key, replica_id=str(host.node)
@@ -126,7 +126,7 @@ async def request_certificate(
 def connection_options(folder: SshFolder, host: NodeHost) -> list[str]:
     """Return the ssh options for a connection: the certificate, and a proxy command that reaches the node."""
     proxy_command = shlex.join([*program_command(), "ssh-proxy", host.name]).replace("%", "%%")
-    certificate = quotable(folder.certificate_path(host.name))
+    certificate = quotable_text(folder.certificate_path(host.name))
     lines = _host_options(folder, proxy_command, certificate)
     return [argument for line in (*lines, "LogLevel ERROR") for argument in ("-o", line.replace(" ", "=", 1))]
 
@@ -135,7 +135,7 @@ def _host_options(folder: SshFolder, proxy_command: str, certificate: str) -> li
     return [
         f"ProxyCommand {proxy_command}",
         "User baseten",
-        f'IdentityFile "{quotable(folder.key_path)}"',
+        f'IdentityFile "{quotable_text(folder.key_path)}"',
         f'CertificateFile "{certificate}"',
         "IdentitiesOnly yes",
         "StrictHostKeyChecking no",
@@ -150,7 +150,7 @@ def program_command() -> list[str]:
     return [str(installed_program)] if installed_program.is_file() else [sys.executable, "-P", "-m", "tui"]
 
 
-def quotable(value: object) -> str:
+def quotable_text(value: object) -> str:
     """Return text for a quoted value in ssh_config. Raises CommandFailed for text that cannot be quoted."""
     text = str(value)
     # Versions of ssh read these characters differently, even in quotes.
@@ -177,8 +177,8 @@ def _run_ssh(arguments: list[str]) -> int:
     return code if code >= 0 else 128 - code  # ended by a signal: 128 + its number, as in shells
 
 
-BEGINNING, END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
-HOSTS = f"{PATTERN},!*'*,!*\\*"
+BLOCK_BEGIN, BLOCK_END = "# --- bt-tui ssh ---", "# --- end bt-tui ssh ---"
+HOST_PATTERN = f"{PATTERN},!*'*,!*\\*"
 """Host pattern of the nodes, without the two characters that would end the quotes around a host."""
 
 
@@ -201,14 +201,14 @@ def ssh_config(settings: CommandSettings, install: bool, default_remote: str | N
     """
     block = _config_block(settings.remote_name or default_remote)
     if not install:
-        settings.output.data(block)
+        settings.output.write_text(block)
         return
     path = user_path(os.environ.get("BASETEN_SSH_CONFIG_PATH", "").strip() or "~/.ssh/config")
     try:
         _install_block(path, block)
     except OSError as error:
-        raise cannot_write(path, error) from error
-    settings.output.remark(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
+        raise cannot_write_error(path, error) from error
+    settings.output.print_message(f"wrote {path}; connect with: ssh training-job-JOB_ID-0.ssh.baseten.co")
 
 
 @click.command("ssh-sign", hidden=True)
@@ -222,7 +222,7 @@ def ssh_sign(settings: CommandSettings, host_name: str) -> None:
         settings = CommandSettings(remote_name=host.remote_name, output=settings.output)
     folder = ssh_folder()
 
-    async def sign_in(client: TrainingClient, _output: Output) -> None:
+    async def sign_in(client: TrainingClient, _output: CommandOutput) -> None:
         await request_certificate(client, await client.jobs.find(host.job_id), host, folder)
 
     run_on_remote(settings, sign_in)
@@ -240,16 +240,16 @@ def ssh_proxy(_settings: CommandSettings, host_name: str) -> None:
 
 def _config_block(remote_name: str | None) -> str:
     folder = ssh_folder()
-    certificate = quotable(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
+    certificate = quotable_text(folder.certificate_path("")).removesuffix(CERTIFICATE_SUFFIX)
     remote = [f"--remote={remote_name}"] if remote_name else []
     options = _host_options(folder, _host_command("ssh-proxy"), f"{certificate}%n{CERTIFICATE_SUFFIX}")
-    match = f'Match originalhost "{HOSTS}" exec "{_host_command("ssh-sign", *remote)}"'
-    return "\n".join([BEGINNING, match, *(f"    {option}" for option in options), END, ""])
+    match = f'Match originalhost "{HOST_PATTERN}" exec "{_host_command("ssh-sign", *remote)}"'
+    return "\n".join([BLOCK_BEGIN, match, *(f"    {option}" for option in options), BLOCK_END, ""])
 
 
 def _host_command(*arguments: str) -> str:
     """Return a shell command for this program; ssh replaces %n with the host as typed."""
-    return f"{quotable(shlex.join([*program_command(), *arguments]))} '%n'"
+    return f"{quotable_text(shlex.join([*program_command(), *arguments]))} '%n'"
 
 
 def _install_block(path: Path, block: str) -> None:
@@ -258,8 +258,8 @@ def _install_block(path: Path, block: str) -> None:
 
     def change(content: bytes) -> bytes:
         text = content.decode("utf-8", "surrogateescape")
-        before_block, separator, after_begin = text.partition(BEGINNING)
-        _, end_marker, after_block = after_begin.partition(END + "\n")
+        before_block, separator, after_begin = text.partition(BLOCK_BEGIN)
+        _, end_marker, after_block = after_begin.partition(BLOCK_END + "\n")
         if separator and end_marker:
             text = before_block + block + after_block
         else:
@@ -292,11 +292,11 @@ def _minutes_option(name: str) -> Callable[[Command], Command]:
 @click.option(
     "--messages", "with_messages", is_flag=True, hidden=True, help="JSON as truss train isession prints it."
 )
-@format_option(TABLE, JSON, also=["--format"])
+@format_option(TABLE, JSON, extra_names=["--format"])
 @client_command
 async def sessions(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     minutes: int | None,
     trigger: str | None,
@@ -318,23 +318,23 @@ async def sessions(
 @trigger_option("--trigger", help="When sessions start.")
 @client_command
 async def update_session(
-    client: TrainingClient, output: Output, job_id: str, minutes: int | None, trigger: str | None
+    client: TrainingClient, output: CommandOutput, job_id: str, minutes: int | None, trigger: str | None
 ) -> None:
     """Change the interactive sessions of a job: bt-tui sessions with the official command's flags."""
-    refuse(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
+    refuse_if(minutes is None and trigger is None, "nothing to change: give --timeout-minutes or --trigger")
     await _change_and_print(client, output, job_id, minutes, trigger)
 
 
 async def _change_and_print(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job_id: str,
     minutes: int | None,
     trigger: str | None,
     *,
     with_messages: bool = False,
 ) -> None:
-    refuse(minutes == 0, "0 minutes would change nothing; -1 means ten years")
+    refuse_if(minutes == 0, "0 minutes would change nothing; -1 means ten years")
     job = await job_named(client, job_id)
     codes = await client.sessions.auth_codes(job.project_id, job.id)
     messages = []
@@ -343,15 +343,15 @@ async def _change_and_print(
         codes = await client.sessions.auth_codes(job.project_id, job.id)
     codes.sort(key=lambda code: code.replica_id)
     if output.format == JSON and with_messages:
-        output.json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
+        output.print_json({"auth_codes": codes} | ({"update_messages": messages} if messages else {}))
         return
-    empty_remark = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
-    print_list(output, codes, COLUMNS, (), empty_remark)
+    empty_message = f"job {job.id} has no interactive session (set runtime.interactive_session in its config)"
+    print_list(output, codes, COLUMNS, (), empty_message)
 
 
 async def _update_sessions(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     codes: Sequence[AuthCode],
     *,
@@ -367,7 +367,7 @@ async def _update_sessions(
             job.project_id, job.id, session_id, timeout_minutes=minutes, trigger=trigger
         )
         messages.append(response.message or "changed")
-        output.remark(f"session {session_id}: {messages[-1]}")
+        output.print_message(f"session {session_id}: {messages[-1]}")
     return messages
 
 

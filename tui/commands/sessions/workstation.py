@@ -13,7 +13,7 @@ from api_client import Submission, TrainingClient, plan_archive
 from api_client.submission.workstation import workstation_hosts, workstation_project
 from tui.commands.jobs.push import JobDraft, PushOptions, push_options, submit_draft
 from tui.commands.support.options import CommandSettings, examples, format_option, remote_option
-from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
+from tui.commands.support.output import JSON, TEXT, CommandOutput, ExitCode, refuse_if
 
 
 @examples(
@@ -69,7 +69,7 @@ from tui.commands.support.output import JSON, TEXT, ExitCode, Output, refuse
 )
 @click.option("--checkpoint-from-job", metavar="JOB_ID", help="Load the latest checkpoint of this job.")
 @click.option("--spot", is_flag=True, help="Use spot capacity, which can be preempted.")
-@push_options(format_option(TEXT, JSON, also=["--output-format"]))
+@push_options(format_option(TEXT, JSON, extra_names=["--output-format"]))
 @remote_option
 @click.pass_obj
 def workstation(
@@ -90,9 +90,9 @@ def workstation(
     JSON has job_id, project, accelerator, gpu_count (per node), node_count, orchestrator, nodes (rank,
     hostname, is_leader) and job; with --tail on one line, followed by the log as ndjson.
     """
-    refuse(gpu_count is not None and node_count is not None, "give either --gpu-count or --node-count")
+    refuse_if(gpu_count is not None and node_count is not None, "give either --gpu-count or --node-count")
     nodes = node_count or 1
-    refuse(
+    refuse_if(
         nodes > 1 and orchestrator == "slurm",
         "bt-tui does not set up SLURM: use truss train workstation, or --orchestrator none for idle "
         "nodes on which you start torchrun yourself",
@@ -100,27 +100,31 @@ def workstation(
     if not project_options["saves_checkpoints"] and (
         project_options["checkpoint_path"] or project_options["checkpoint_volume_size_gib"] is not None
     ):
-        settings.output.remark("without --enable-checkpointing no checkpoints are stored")
+        settings.output.print_message("without --enable-checkpointing no checkpoints are stored")
     gpus = 8 if node_count is not None else gpu_count or 1
     project = workstation_project(gpu_count=gpus, node_count=nodes, **project_options)
     # An empty folder is submitted, as the official CLI does, never the working directory.
     with tempfile.TemporaryDirectory(prefix="bt-tui-workstation-") as folder:
         draft = JobDraft(project, Path(folder), plan_archive(Path(folder)))
-        return submit_draft(settings, draft, cli_options, partial(_document, draft))
+        return submit_draft(settings, draft, cli_options, partial(_workstation_document, draft))
 
 
-def _document(
-    draft: JobDraft, client: TrainingClient, output: Output, submission: Submission
+def _workstation_document(
+    draft: JobDraft, client: TrainingClient, output: CommandOutput, submission: Submission
 ) -> dict[str, Any]:
     """Print to stderr how to reach the nodes, and return the JSON document of the workstation."""
     job, compute = submission.training_job, draft.project.job.compute
     hosts = workstation_hosts(job.id, compute.node_count, remote_name=client.remote.name)
     ssh = client.remote.command_line("ssh", job.id, *(("--node", "N") if len(hosts) > 1 else ()))
     install = client.remote.command_line("ssh-config", "--install")
-    output.remark(f"once the job is running: {ssh}; or, after {install}:")
+    output.print_message(f"once the job is running: {ssh}; or, after {install}:")
     for host in hosts:
-        output.remark(f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else ""))
-    output.remark(f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}")
+        output.print_message(
+            f"  ssh {host.name}" + (" (leader)" if len(hosts) > 1 and host.node == 0 else "")
+        )
+    output.print_message(
+        f"billed until you stop it: {client.remote.command_line('stop', job.id, changes=True)}"
+    )
     spec = compute.accelerator
     return {
         "job_id": job.id,

@@ -5,7 +5,7 @@ module; without HELP the command is hidden. So ``--help`` imports no command, an
 the module of its command.
 
 ``bt-tui`` can replace ``baseten`` and ``truss`` in command lines: the words after ``train`` are a command of
-ours, or a key of ``OFFICIAL``. Our commands themselves accept the official options.
+ours, or a key of ``OWN_LINE_OF_OFFICIAL_COMMAND``. Our commands themselves accept the official options.
 """
 
 from __future__ import annotations
@@ -63,42 +63,46 @@ def _cache_document(document: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
-    """Our spelling of an official command."""
+class OwnCommandLine:
+    """The words of our command that does the same as an official command, and how to convert its JSON."""
 
-    ours: str
+    words: str
     convert_json: ConvertJson | None = None
     """Converts our JSON document to that of the baseten CLI; None if both are the same."""
 
 
-OFFICIAL: Mapping[str, Spelling] = {
-    "checkpoint": Spelling("checkpoints"),
-    "deploy": Spelling("deploy_checkpoints"),
-    "deploy-checkpoints": Spelling("deploy_checkpoints"),
-    "deploy_checkpoint": Spelling("deploy_checkpoints"),
-    "get_checkpoint_urls": Spelling("checkpoints urls"),
-    "isession": Spelling("sessions --messages"),
-    "ssh setup": Spelling("ssh-config --install"),
-    "train cache summarize": Spelling("cache summarize --files"),
-    "train capacity describe": Spelling("capacity view"),
-    "train capacity update": Spelling("capacity update", lambda changed: {"team_gpu_capacity": changed}),
-    "train checkpoint deploy": Spelling("deploy_checkpoints"),
-    "train checkpoint files": Spelling("checkpoints files --urls", lambda document: document["files"]),
-    "train checkpoint list": Spelling("checkpoints list --order desc"),
-    "train job describe": Spelling(
+OWN_LINE_OF_OFFICIAL_COMMAND: Mapping[str, OwnCommandLine] = {
+    "checkpoint": OwnCommandLine("checkpoints"),
+    "deploy": OwnCommandLine("deploy_checkpoints"),
+    "deploy-checkpoints": OwnCommandLine("deploy_checkpoints"),
+    "deploy_checkpoint": OwnCommandLine("deploy_checkpoints"),
+    "get_checkpoint_urls": OwnCommandLine("checkpoints urls"),
+    "isession": OwnCommandLine("sessions --messages"),
+    "ssh setup": OwnCommandLine("ssh-config --install"),
+    "train cache summarize": OwnCommandLine("cache summarize --files"),
+    "train capacity describe": OwnCommandLine("capacity view"),
+    "train capacity update": OwnCommandLine(
+        "capacity update", lambda changed: {"team_gpu_capacity": changed}
+    ),
+    "train checkpoint deploy": OwnCommandLine("deploy_checkpoints"),
+    "train checkpoint files": OwnCommandLine("checkpoints files --urls", lambda document: document["files"]),
+    "train checkpoint list": OwnCommandLine("checkpoints list --order desc"),
+    "train job describe": OwnCommandLine(
         "job", lambda job: {"training_job": job, "training_project": job.training_project}
     ),
-    "train job download": Spelling("download", _download_document),
-    "train job list": Spelling("jobs --direction desc", lambda jobs: {"training_jobs": jobs}),
-    "train job logs": Spelling("logs"),
-    "train job metrics": Spelling("metrics"),
-    "train job recreate": Spelling("recreate"),
-    "train job session describe": Spelling("sessions --messages"),
-    "train job stop": Spelling("stop", lambda jobs: {"training_job": jobs[0] if jobs else None}),
-    "train job update": Spelling("update", lambda job: {"training_job": job}),
-    "train project cache describe": Spelling("cache summarize --sort size --order desc", _cache_document),
-    "train project list": Spelling("projects", lambda projects: {"training_projects": projects}),
-    "train workstation create": Spelling("workstation"),
+    "train job download": OwnCommandLine("download", _download_document),
+    "train job list": OwnCommandLine("jobs --direction desc", lambda jobs: {"training_jobs": jobs}),
+    "train job logs": OwnCommandLine("logs"),
+    "train job metrics": OwnCommandLine("metrics"),
+    "train job recreate": OwnCommandLine("recreate"),
+    "train job session describe": OwnCommandLine("sessions --messages"),
+    "train job stop": OwnCommandLine("stop", lambda jobs: {"training_job": jobs[0] if jobs else None}),
+    "train job update": OwnCommandLine("update", lambda job: {"training_job": job}),
+    "train project cache describe": OwnCommandLine(
+        "cache summarize --sort size --order desc", _cache_document
+    ),
+    "train project list": OwnCommandLine("projects", lambda projects: {"training_projects": projects}),
+    "train workstation create": OwnCommandLine("workstation"),
 }
 """Commands of the official CLIs that differ from ours: they work, but are not listed in the help."""
 
@@ -116,15 +120,15 @@ def _with_tail_as_last(arguments: Sequence[str]) -> list[str]:
     return rewritten_arguments
 
 
-def translated(arguments: Sequence[str]) -> tuple[list[str], ConvertJson | None]:
+def translate_official(arguments: Sequence[str]) -> tuple[list[str], ConvertJson | None]:
     """Return our command line for an official one, and the conversion of its JSON, if there is any."""
     remaining = _with_tail_as_last(arguments)
     for word_count in range(len(remaining), 0, -1):
-        spelling = OFFICIAL.get(" ".join(remaining[:word_count]))
-        if spelling is not None:
-            return [*spelling.ours.split(), *remaining[word_count:]], spelling.convert_json
+        own_line = OWN_LINE_OF_OFFICIAL_COMMAND.get(" ".join(remaining[:word_count]))
+        if own_line is not None:
+            return [*own_line.words.split(), *remaining[word_count:]], own_line.convert_json
     if remaining[0] == "train" and len(remaining) > 1:
-        return translated(remaining[1:])
+        return translate_official(remaining[1:])
     return remaining, None
 
 
@@ -163,7 +167,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; translate command lines of the official CLIs first."""
-        args, convert_json = translated(args)
+        args, convert_json = translate_official(args)
         name = args[0]
         similar_names = (
             get_close_matches(name, _visible_commands(), n=1) if name not in command_entries() else []
@@ -190,7 +194,7 @@ class LazyGroup(click.Group):
         )
         command.short_help, command.hidden = entry.help, not entry.help
         if os.environ.get(COMPLETION_VARIABLE):
-            for _words, member in walk(command):
+            for _words, member in walk_commands(command):
                 complete_parameters(member)
         return command
 
@@ -213,7 +217,7 @@ def _visible_commands() -> Mapping[str, CommandEntry]:
     return {name: entry for name, entry in command_entries().items() if entry.help}
 
 
-def walk(command: click.Command, words: Sequence[str] = ()) -> Iterator[tuple[str, click.Command]]:
+def walk_commands(command: click.Command, words: Sequence[str] = ()) -> Iterator[tuple[str, click.Command]]:
     """Yield each runnable command below ``command``, also hidden ones, with the words that call it."""
     if not isinstance(command, click.Group) or command.invoke_without_command:
         yield " ".join(words), command
@@ -222,7 +226,7 @@ def walk(command: click.Command, words: Sequence[str] = ()) -> Iterator[tuple[st
         for name in command.list_commands(context):
             subcommand = command.get_command(context, name)
             if subcommand is not None:
-                yield from walk(subcommand, (*words, name))
+                yield from walk_commands(subcommand, (*words, name))
 
 
 KIND_OF_PARAMETER: Mapping[str, str] = {
@@ -238,7 +242,7 @@ KIND_OF_PARAMETER: Mapping[str, str] = {
 """Kinds of server names, by the options, and metavars of arguments (JOB_ID), that such names complete."""
 
 
-def kind_of(parameter: click.Parameter) -> str | None:
+def name_kind_of(parameter: click.Parameter) -> str | None:
     """Return the kind of server names that complete a parameter; None if there is none."""
     is_argument = isinstance(parameter, click.Argument)
     spellings = re.findall(r"\w+", parameter.metavar or "")[:1] if is_argument else parameter.opts
@@ -246,7 +250,7 @@ def kind_of(parameter: click.Parameter) -> str | None:
     return next((kind for name, kind in KIND_OF_PARAMETER.items() if name in names), None)
 
 
-class ServerWord(click.types.StringParamType):
+class ServerName(click.types.StringParamType):
     """A text parameter that completes server names of one kind."""
 
     def __init__(self, kind: str) -> None:
@@ -261,7 +265,7 @@ class ServerWord(click.types.StringParamType):
         given_jobs = [
             ctx.params.get(parameter.name or "")
             for parameter in ctx.command.params
-            if kind_of(parameter) == JOBS
+            if name_kind_of(parameter) == JOBS
         ]
         # before an option's value is typed, click has not parsed the arguments
         job_id = next((word for word in (*given_jobs, *ctx.args) if isinstance(word, str)), None)
@@ -281,9 +285,9 @@ class ServerWord(click.types.StringParamType):
 def complete_parameters(command: click.Command) -> None:
     """Enable completion of server names for the parameters of this command."""
     for parameter in command.params:
-        kind = kind_of(parameter)
+        kind = name_kind_of(parameter)
         if kind is not None and parameter.type is click.STRING:
-            parameter.type = ServerWord(kind)
+            parameter.type = ServerName(kind)
 
 
 def answer_completion(root: click.Group) -> NoReturn:
@@ -318,7 +322,7 @@ def help_document(root: click.Group) -> dict[str, Any]:
                 "arguments": _parameters(command, "argument"),
                 "options": _parameters(command, "option"),
             }
-            for name, command in walk(root)
+            for name, command in walk_commands(root)
             if name and not command.hidden
         ],
         "exit_codes": [{"code": int(code), "meaning": code.meaning} for code in ExitCode],

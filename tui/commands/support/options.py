@@ -23,10 +23,10 @@ from tui.commands.support.output import (
     OFFICIAL_TABLES,
     TABLE,
     CommandFailed,
+    CommandOutput,
     ExitCode,
-    Output,
-    known_names,
-    refuse,
+    known_names_text,
+    refuse_if,
 )
 from tui.commands.support.terminal import NON_INTERACTIVE
 from tui.text.times import LogTimes, parse_duration, parse_time, time_key
@@ -81,12 +81,12 @@ async def job_named(client: TrainingClient, text: str, *, substring: bool = True
     except NotFound:
         jobs = await client.jobs.search() if text else []
         names = {job.id: job.name or "" for job in jobs}
-        tests: dict[str, Callable[[TrainingJob], bool]] = {
+        match_tests: dict[str, Callable[[TrainingJob], bool]] = {
             "are named": lambda job: names[job.id] == text,
             "begin with": lambda job: job.id.startswith(text) or names[job.id].startswith(text),
             "contain": lambda job: substring and text in names[job.id],
         }
-        matches_by_verb = ((verb, list(filter(is_match, jobs))) for verb, is_match in tests.items())
+        matches_by_verb = ((verb, list(filter(is_match, jobs))) for verb, is_match in match_tests.items())
         verb, matching = next(((verb, jobs) for verb, jobs in matches_by_verb if jobs), ("", []))
         if not matching:
             raise
@@ -139,7 +139,7 @@ def _only_match(
     matching = [item for item in items if item.id == name_or_id][:1]
     matching = matching or [item for item in items if item.name == name_or_id]
     if not matching:
-        names = known_names(item.name or item.id for item in items)
+        names = known_names_text(item.name or item.id for item in items)
         raise CommandFailed(f"no {noun} {name_or_id!r} (known: {names})", ExitCode.NOT_FOUND)
     if len(matching) > 1:
         choices = ", ".join(describe(item) for item in matching)
@@ -173,8 +173,8 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-EPOCH_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Number of digits of an epoch time (of this century) → its units per second."""
+UNITS_PER_S_BY_DIGITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+"""Units per second of an epoch time, by its number of digits: 10 digits are s, 13 ms, 16 µs, 19 ns."""
 
 
 def parse_since(typed: str, now: datetime) -> datetime:
@@ -194,8 +194,8 @@ def parse_moment(typed: str, beginning: datetime, now: datetime) -> datetime:
     name a timezone. Raises ValueError.
     """
     text = typed.strip()
-    if text.isascii() and text.isdigit() and len(text) in EPOCH_DIGITS:
-        return datetime.fromtimestamp(int(text) / EPOCH_DIGITS[len(text)], UTC)
+    if text.isascii() and text.isdigit() and len(text) in UNITS_PER_S_BY_DIGITS:
+        return datetime.fromtimestamp(int(text) / UNITS_PER_S_BY_DIGITS[len(text)], UTC)
     return parse_time(text, LogTimes(oldest=beginning, newest=now, current=now))
 
 
@@ -231,20 +231,20 @@ def combined(
 
     def add(command: Command) -> Command:
         @wraps(command)
-        def combining(*positional: Any, **parameters: Any) -> Any:
+        def combine_parameters(*positional: Any, **parameters: Any) -> Any:
             value = combine(**{option: parameters.pop(option) for option in parameter_names})
             return command(*positional, **{name: value}, **parameters)
 
-        extended: Any = combining
-        previous_count = len(getattr(extended, "__click_params__", ()))
+        wrapped_command: Any = combine_parameters
+        previous_count = len(getattr(wrapped_command, "__click_params__", ()))
         for option in reversed(options):
-            extended = option(extended)
+            wrapped_command = option(wrapped_command)
         parameter_names = [
             parameter.name
-            for parameter in extended.__click_params__[previous_count:]
+            for parameter in wrapped_command.__click_params__[previous_count:]
             if parameter.expose_value
         ]
-        return cast("Command", extended)
+        return cast("Command", wrapped_command)
 
     return add
 
@@ -280,7 +280,7 @@ job_argument_and_options = combined(
 
 def _given_job_id(job_argument: str | None, job_option: str | None) -> str | None:
     job_id = one_job_id(job_argument, job_option)
-    refuse(not job_id, "which job? Give JOB_ID or --job-id JOB_ID")
+    refuse_if(not job_id, "which job? Give JOB_ID or --job-id JOB_ID")
     return job_id
 
 
@@ -294,8 +294,8 @@ job_argument = combined(
 
 
 def one_job_id(argument: str | None, option: str | None) -> str | None:
-    """Return the job id that was given as an argument, as an option, or by a recording."""
-    refuse(argument and option and argument != option, "two different job ids; give one")
+    """Return the job id from the argument, the option or the recording; None if there is none."""
+    refuse_if(argument and option and argument != option, "two different job ids; give one")
     return argument or option or recorded_job_id()
 
 
@@ -311,7 +311,7 @@ def given_recording() -> Recording | None:
 
 
 def selected_project(project: str | None, project_id: str | None) -> str | None:
-    refuse(
+    refuse_if(
         project is not None and project_id is not None and project != project_id,
         "--project and --project-id name different projects; give one",
     )
@@ -319,7 +319,7 @@ def selected_project(project: str | None, project_id: str | None) -> str | None:
 
 
 JOBS, PROJECTS, CHECKPOINTS, METRICS, REMOTES = "jobs", "projects", "checkpoints", "metrics", "remotes"
-"""Kinds of names that shell completion reads from the server."""
+"""Kinds of names that shell completion offers: those of jobs, projects and so on."""
 TRIGGERS = ("on_startup", "on_failure", "on_demand")
 
 
@@ -328,7 +328,7 @@ class CommandSettings:
     """Settings of every command: the remote, the output, read-only mode, and the recording of ``--file``."""
 
     remote_name: str | None = None
-    output: Output = field(default_factory=Output)
+    output: CommandOutput = field(default_factory=CommandOutput)
     readonly: bool = False
     recording: Recording | None = None
 
@@ -393,7 +393,7 @@ def remote_option(command: Command) -> Command:
     )(command)
 
 
-def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command], Command]:
+def format_option(*formats: str, extra_names: Sequence[str] = ()) -> Callable[[Command], Command]:
     """Add ``-o/--output FORMAT``, and its other names; the first of ``formats`` is the default.
 
     The format is set on the command's output. The official names of formats are accepted, too:
@@ -409,7 +409,7 @@ def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command]
     return click.option(
         "-o",
         "--output",
-        *also,
+        *extra_names,
         expose_value=False,
         type=click.Choice(dict.fromkeys((*formats, *OFFICIAL_TABLES, JSONL)), case_sensitive=False),
         metavar=f"[{'|'.join(formats)}]",
@@ -420,7 +420,7 @@ def format_option(*formats: str, also: Sequence[str] = ()) -> Callable[[Command]
     )
 
 
-listing_format_option = format_option(TABLE, CSV, JSON, also=["--output-format"])
+listing_format_option = format_option(TABLE, CSV, JSON, extra_names=["--output-format"])
 
 
 def trigger_option(*names: str, help: str) -> Callable[[Command], Command]:
@@ -462,12 +462,12 @@ def check_recording_options(typed: Mapping[str, Any]) -> None:
         "job_option",
         "job_id",
         "job_ids",
-        "named_id",
+        "job_id_option",
         "project",
         "project_id",
     )
-    refuse(any(typed.get(name) for name in job_parameters), "give a job or --file, not both")
-    refuse(typed.get("follow"), "a recording can't be followed; omit --follow")
+    refuse_if(any(typed.get(name) for name in job_parameters), "give a job or --file, not both")
+    refuse_if(typed.get("follow"), "a recording can't be followed; omit --follow")
 
 
 yes_option = click.option("--yes", "-y", "assume_yes", is_flag=True, help="Skip confirmation.")

@@ -40,8 +40,8 @@ MARKDOWN, CHART = "markdown", "chart"
 OFFICIAL_TABLES = ("cli-table", "text")
 
 
-def known_names(names: Iterable[str]) -> str:
-    """List names in natural order: ``a, b and 7 more``."""
+def known_names_text(names: Iterable[str]) -> str:
+    """Return sorted names as text, at most a few of them: ``a, b and 7 more``."""
     sorted_names = sorted(set(names), key=natural_key)
     return listed(list(map(_clipped_name, sorted_names)), max_names=12) or "none"
 
@@ -85,7 +85,7 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "ended by SIGTERM"
 
 
-OUTCOMES = {
+EXIT_CODE_OF_STATUS = {
     "TRAINING_JOB_COMPLETED": ExitCode.OK,
     "TRAINING_JOB_FAILED": ExitCode.JOB_FAILED,
     "TRAINING_JOB_DEPLOY_FAILED": ExitCode.DEPLOY_FAILED,
@@ -101,11 +101,11 @@ def outcome_exit_code(status: str) -> ExitCode:
 
     An unknown status counts as a failure, because it might be one.
     """
-    return OUTCOMES.get(status, ExitCode.JOB_FAILED)
+    return EXIT_CODE_OF_STATUS.get(status, ExitCode.JOB_FAILED)
 
 
 EXIT_CODE_OF_SEVERITY = {"critical": ExitCode.CRITICAL, "warning": ExitCode.WARNING}
-WORST_FIRST = (
+EXIT_CODES_WORST_FIRST = (
     ExitCode.CRITICAL,
     ExitCode.JOB_FAILED,
     ExitCode.DEPLOY_FAILED,
@@ -119,8 +119,8 @@ WORST_FIRST = (
 """Exit codes by severity, worst first: for several jobs a command returns the worst code."""
 
 
-def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    return min(codes, key=WORST_FIRST.index, default=ExitCode.OK)
+def worst_code(codes: Iterable[ExitCode]) -> ExitCode:
+    return min(codes, key=EXIT_CODES_WORST_FIRST.index, default=ExitCode.OK)
 
 
 DEBUG_VARIABLE = "BT_TUI_DEBUG"
@@ -140,8 +140,8 @@ class CommandFailed(Exception):
         self.exit_code = exit_code
 
 
-def refuse(condition: object, problem: str) -> None:
-    """Raise click.UsageError if the condition holds, such as options that make no sense together."""
+def refuse_if(condition: object, problem: str) -> None:
+    """Raise click.UsageError with the message ``problem`` if the condition is true."""
     if condition:
         raise click.UsageError(problem)
 
@@ -149,9 +149,9 @@ def refuse(condition: object, problem: str) -> None:
 _CODE_OF_ERROR = {ReadOnlyError: ExitCode.USAGE, Unauthorized: ExitCode.AUTH, NotFound: ExitCode.NOT_FOUND}
 
 
-def not_in_job(job_id: str, noun: str, name: str, known_values: Iterable[str]) -> CommandFailed:
+def not_in_job_error(job_id: str, noun: str, name: str, known_values: Iterable[str]) -> CommandFailed:
     """Return the error to raise: ``job abc1234 has no checkpoint 'x' (it has: a, b)``."""
-    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names(known_values)})"
+    message = f"job {job_id} has no {noun} {_clipped_name(name)!r} (it has: {known_names_text(known_values)})"
     return CommandFailed(message, ExitCode.NOT_FOUND)
 
 
@@ -188,7 +188,7 @@ def explain(error: Exception) -> tuple[str, ExitCode]:
 
 
 def request_details(error: Exception) -> str:
-    """Return which request failed, to find it in a server's log; empty for other errors."""
+    """Return method, path, status and id of the failed request, as text; empty for other errors."""
     if not isinstance(error, RequestError) or not error.method:
         return ""
     parts = [f"{error.method} {error.path}", f"sent {counted(error.attempts, 'time')}"]
@@ -240,7 +240,9 @@ class OutputClosed(Exception):
     """The reader of stdout closed the pipe (``bt-tui logs … | head``)."""
 
 
-class Output:
+class CommandOutput:
+    """Prints the results of a command to stdout, and its messages to stderr."""
+
     def __init__(
         self,
         stdout: TextIO | None = None,
@@ -257,7 +259,7 @@ class Output:
         self._is_verbatim = False
         self.format = TEXT
         self._convert_json: Callable[[Any], Any] | None = None
-        self._json_by_line = False
+        self._has_json_lines = False
 
     @property
     def width_cells(self) -> int | None:
@@ -265,7 +267,7 @@ class Output:
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
     @property
-    def output_closed_by_reader(self) -> bool:
+    def is_closed_by_reader(self) -> bool:
         """True if stdout is a pipe without a reader, detected without having to write."""
         try:
             descriptor = self._stdout.fileno()
@@ -277,13 +279,13 @@ class Output:
         except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
             return False
 
-    def verbatim(self) -> Output:
-        """Return an output that writes text unchanged for scripts; a terminal still gets sanitized text."""
-        changed = copy(self)
-        changed._is_verbatim = not self.is_terminal
-        return changed
+    def verbatim(self) -> CommandOutput:
+        """Return a copy that writes text to pipes and files unsanitized; a terminal gets sanitized text."""
+        modified_copy = copy(self)
+        modified_copy._is_verbatim = not self.is_terminal
+        return modified_copy
 
-    def data(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         """Write to stdout, sanitized, and flush. The caller adds line breaks.
 
         Raises OutputClosed if the reader has gone, and CommandFailed if the output cannot be written.
@@ -308,22 +310,22 @@ class Output:
         except BrokenPipeError:
             raise OutputClosed from None
         except OSError as error:
-            raise cannot_write(self._name or self._stdout.name.strip("<>"), error) from None
+            raise cannot_write_error(self._name or self._stdout.name.strip("<>"), error) from None
 
-    def with_json_conversion(self, convert: Callable[[Any], Any]) -> Output:
-        """Return an output that converts each JSON document before writing it."""
-        changed = copy(self)
-        changed._convert_json = convert
-        return changed
+    def with_json_conversion(self, convert: Callable[[Any], Any]) -> CommandOutput:
+        """Return a copy that applies ``convert`` to each JSON document before writing it."""
+        modified_copy = copy(self)
+        modified_copy._convert_json = convert
+        return modified_copy
 
-    def with_format(self, name: str) -> Output:
-        """Return an output in this format; ``jsonl`` is JSON with one line for each record."""
-        changed = copy(self)
-        changed.format = JSON if name == JSONL else name
-        changed._json_by_line = name in (JSONL, NDJSON)
-        return changed
+    def with_format(self, name: str) -> CommandOutput:
+        """Return a copy with this output format; ``jsonl`` is JSON with one line for each record."""
+        modified_copy = copy(self)
+        modified_copy.format = JSON if name == JSONL else name
+        modified_copy._has_json_lines = name in (JSONL, NDJSON)
+        return modified_copy
 
-    def answer(
+    def print_result(
         self,
         document: Any | Callable[[], Any],
         text: str | Callable[[], str],
@@ -335,13 +337,13 @@ class Output:
         """
         value_or_function = {JSON: document, NDJSON: document, CSV: csv}.get(self.format, text)
         value = value_or_function() if callable(value_or_function) else value_or_function
-        write = self.json if self.format in (JSON, NDJSON) else self.data
+        write = self.print_json if self.format in (JSON, NDJSON) else self.write_text
         write(value)
 
-    def json(self, value: Any) -> None:
+    def print_json(self, value: Any) -> None:
         """Write one JSON document: ASCII without control characters, models as objects, NaN as null."""
         document = value if self._convert_json is None else self._convert_json(value)
-        if not self._json_by_line:
+        if not self._has_json_lines:
             self._write_json(document, indent=2)
             return
         for record in document if isinstance(document, list) else [document]:
@@ -357,9 +359,9 @@ class Output:
         except PydanticSerializationError:  # a lone surrogate, which only Python's own encoder can escape
             plain = to_jsonable_python(value, by_alias=False, inf_nan_mode="null")
             document = json.dumps(plain, indent=indent)
-        self.data(document.replace(DELETE_CHARACTER, "\\u007f") + "\n")
+        self.write_text(document.replace(DELETE_CHARACTER, "\\u007f") + "\n")
 
-    def remark(self, text: str) -> None:
+    def print_message(self, text: str) -> None:
         """Write a message to stderr, sanitized; without effect if stderr is closed."""
         try:
             self._stderr.write(f"bt-tui: {sanitize_whole(text)}\n")
@@ -372,7 +374,7 @@ class Output:
         return f"\x1b[{sgr}m{text}{_RESET}" if sgr and text else text
 
 
-def cannot_write(name: object, error: OSError) -> CommandFailed:
+def cannot_write_error(name: object, error: OSError) -> CommandFailed:
     """Return the error to raise for a stream or a file that cannot be written.
 
     The exit code distinguishes a wrong path from a full or failing disk.

@@ -67,7 +67,8 @@ async def _ask_once(title: str, question: Question, preselected: Answer) -> Answ
         case "pairs":
             default = shlex.join(f"{name}={value}" for name, value in pairs_of(question.default))
             return await _ask_prompt(
-                _text(title, default, lambda text: question.problem(_pairs(text))), _pairs
+                _text(title, default, lambda text: question.problem(_parse_pairs_line(text))),
+                _parse_pairs_line,
             )
         case "choices":
             prompt = _checkbox(title, question, preselected)
@@ -77,7 +78,7 @@ async def _ask_once(title: str, question: Question, preselected: Answer) -> Answ
     return await _ask_prompt(_select(title, question), values.__getitem__)
 
 
-def _pairs(text: str) -> Answer:
+def _parse_pairs_line(text: str) -> Answer:
     """Parse pairs on one line, quoted as for a shell; return text with an unclosed quote unchanged."""
     try:
         return parse_pairs(shlex.split(text))
@@ -115,7 +116,7 @@ def _select(title: str, question: Question) -> Any:
     options = question.options
     # Typing filters a long list, so that j and k no longer move the cursor.
     is_long = len(options) >= 15
-    choices = [_choice(option, index, blocked=not is_long) for index, option in enumerate(options)]
+    choices = [_choice(option, index, disables_option=not is_long) for index, option in enumerate(options)]
     options_and_choices = zip(options, choices, strict=True)
     return questionary.select(
         title,
@@ -164,11 +165,11 @@ def _validator(find_problem: Callable[[str], str]) -> Callable[[str], str | bool
     return validate
 
 
-def _choice(option: Option, index: int, *, checked: bool = False, blocked: bool = True) -> Any:
+def _choice(option: Option, index: int, *, checked: bool = False, disables_option: bool = True) -> Any:
     disabled_reason = option.disabled_reason
     warning = f"  ▲ {option.warning}" if option.warning else ""
     title = option.label + warning + (f"  {option.hint}" if option.hint else "")
-    if disabled_reason and not blocked:
+    if disabled_reason and not disables_option:
         title, disabled_reason = f"- {title} ({disabled_reason})", ""
     room = terminal_cells() - 6  # questionary's pointer and box take six cells
     title = clip(title, room - min(cell_width(disabled_reason) + 3, room // 2) if disabled_reason else room)

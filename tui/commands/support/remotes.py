@@ -23,7 +23,7 @@ from api_client.remotes.resolution import ListedRemote, RemoteListing
 from api_client.remotes.trussrc import read_sections, trussrc_path
 from api_client.words import command_line
 from tui.commands.support.options import CommandSettings
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.settings import config_path
 from tui.settings.runs import DEFAULT, RunSettings
 
@@ -37,7 +37,7 @@ LOCAL_REMOTE = "local"
 """Name of the remote for the emulator on this machine, which starts on demand."""
 
 
-def local_remote(output: Output) -> Remote:
+def local_remote(output: CommandOutput) -> Remote:
     """Return the emulator on this machine as a remote, starting it if needed.
 
     Raises ApiClientError and OSError.
@@ -48,7 +48,7 @@ def local_remote(output: Output) -> Remote:
     folder = default_data_dir(EMPTY_WORLD)
     if running_address(folder) is None:
         stop = command_line("emulator", "stop")
-        output.remark(f"starting the emulator; stop it and its jobs with: {stop}")
+        output.print_message(f"starting the emulator; stop it and its jobs with: {stop}")
     return _local_remote_at(ensure_running(folder))
 
 
@@ -86,7 +86,7 @@ def chosen_remote(settings: CommandSettings) -> Remote:
     return replace(remote, options=settings.options)
 
 
-def remote_by_name(name: str | None, output: Output) -> Remote:
+def remote_by_name(name: str | None, output: CommandOutput) -> Remote:
     """Return the remote called `name` (None: the default); ``local`` is the emulator on this machine.
 
     A section of ~/.trussrc with that name takes precedence. Raises RemoteNotConfigured,
@@ -121,10 +121,10 @@ def started_local_remote() -> Remote:
 
     Blocks while the emulator starts. Raises ApiClientError.
     """
-    return local_remote(Output(stdout=io.StringIO(), stderr=io.StringIO()))
+    return local_remote(CommandOutput(stdout=io.StringIO(), stderr=io.StringIO()))
 
 
-CREDENTIALS = (
+CREDENTIAL_VARIABLES = (
     "BASETEN_API_KEY",
     "BASETEN_TRUSS_AUTH_REMOTE_URL",
     "BASETEN_TRUSS_AUTH_API_KEY",
@@ -176,31 +176,39 @@ def dashboard_settings(settings: CommandSettings) -> Loaded:
     return load_or_defaults(os.environ, flags)
 
 
-def read_only_by(flag: bool) -> str:
+def read_only_by(readonly_flag: bool) -> str:
     """Return what makes the session read-only (flag, variable, or file and line); empty if nothing.
 
     Raises ConfigurationError for invalid settings: they might forbid changes.
     """
-    if flag:
+    if readonly_flag:
         return "flag --readonly"
     loaded = settings_if_any()
     return loaded.origin("readonly") if loaded is not None and loaded.configuration.readonly else ""
 
 
-def remote_name(flag: str | None) -> str | None:
+def remote_name(remote_flag: str | None) -> str | None:
     """Return the remote named by ``--remote``, ``BT_TUI_REMOTE`` or the file; None if there is none.
 
     Credentials in the environment take precedence over the file. Raises ConfigurationError for invalid
     settings, even if they do not name a remote.
     """
     configuration = configuration_if_any()
-    return flag if configuration is None else remote_of(configuration.remote, flag, os.environ)
+    return (
+        remote_flag
+        if configuration is None
+        else choose_remote_name(configuration.remote, remote_flag, os.environ)
+    )
 
 
-def remote_of(configured: str | None, flag: str | None, environ: Mapping[str, str]) -> str | None:
+def choose_remote_name(
+    configured: str | None, remote_flag: str | None, environ: Mapping[str, str]
+) -> str | None:
     """Return the same as ``remote_name``, given the remote from settings that are already loaded."""
-    if flag is not None:
-        return flag
-    if not environ.get("BT_TUI_REMOTE", "").strip() and any(environ.get(name) for name in CREDENTIALS):
+    if remote_flag is not None:
+        return remote_flag
+    if not environ.get("BT_TUI_REMOTE", "").strip() and any(
+        environ.get(name) for name in CREDENTIAL_VARIABLES
+    ):
         return None
     return configured

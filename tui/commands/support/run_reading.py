@@ -7,17 +7,17 @@ from datetime import datetime
 
 from api_client.client import TrainingClient
 from api_client.models import Checkpoint, TrainingJob
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.commands.support.progress_line import ProgressLine, lines_note
 from tui.commands.support.remotes import run_settings
 from tui.readers.watcher import CheckedRun, LoadedRun, read_checked_run, read_run
 from tui.text.units import counted
 
 
-async def read_with_line(
+async def read_with_progress_line(
     client: TrainingClient,
     job: TrainingJob,
-    output: Output,
+    output: CommandOutput,
     *,
     since: datetime | None = None,
     prices: Mapping[str, float] | None = None,
@@ -41,9 +41,11 @@ async def read_with_line(
             stream=stream,
         )
     if loaded_run.gap_count:
-        output.remark(f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read")
+        output.print_message(
+            f"{counted(loaded_run.gap_count, 'part')} of the log of {job.id} could not be read"
+        )
     for data_name, error in loaded_run.read_errors.items():
-        output.remark(f"the {data_name} of {job.id} could not be read: {error}")
+        output.print_message(f"the {data_name} of {job.id} could not be read: {error}")
     return loaded_run
 
 

@@ -14,7 +14,7 @@ import click
 from api_client import Remote, RemoteNotConfigured, RequestEvent, TrainingClient
 from api_client.words import retrying_words
 from tui.commands.support.options import CommandSettings, check_recording_options, remote_option
-from tui.commands.support.output import ExitCode, Output
+from tui.commands.support.output import CommandOutput, ExitCode
 from tui.commands.support.remotes import chosen_remote, read_only_by
 from tui.text.times import local_time
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RunningCommand = Coroutine[Any, Any, ExitCode | None]
 """A coroutine that returns the command's exit code; None is success."""
-ClientAction = Callable[[TrainingClient, Output], RunningCommand]
+ClientAction = Callable[[TrainingClient, CommandOutput], RunningCommand]
 
 
 def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode | None:
@@ -39,8 +39,8 @@ def run_on_remote(settings: CommandSettings, action: ClientAction) -> ExitCode |
         return _run_on_recording(settings.recording, settings, action)
     try:
         remote = chosen_remote(settings)
-    except RemoteNotConfigured as missing:
-        return asyncio.run(action(cast("TrainingClient", _NoClient(missing)), settings.output))
+    except RemoteNotConfigured as missing_remote:
+        return asyncio.run(action(cast("TrainingClient", _NoClient(missing_remote)), settings.output))
     return run_with(remote, settings, action)
 
 
@@ -57,25 +57,25 @@ def _run_on_recording(
     return run_with(replay.remote, settings, action, replay=replay)
 
 
-def report_recording_problems(recording: Recording, output: Output) -> None:
+def report_recording_problems(recording: Recording, output: CommandOutput) -> None:
     """Print which parts of a recording cannot be read, and whether the recording ends before the log."""
     for problem in recording.problems:
-        output.remark(f"{recording.path}: {problem}")
+        output.print_message(f"{recording.path}: {problem}")
     if not recording.manifest.complete:
         until = local_time(recording.until)
-        output.remark(
+        output.print_message(
             f"{recording.path}: recorded until {until}, before the end of the log; record again to continue"
         )
 
 
 class _NoClient:
-    """Stands in for the client without a remote: every use raises ``missing``."""
+    """Stands in for the client without a remote: every use raises ``missing_remote``."""
 
-    def __init__(self, missing: RemoteNotConfigured) -> None:
-        self._missing = missing
+    def __init__(self, missing_remote: RemoteNotConfigured) -> None:
+        self._missing_remote = missing_remote
 
     def __getattr__(self, _name: str) -> NoReturn:
-        raise self._missing
+        raise self._missing_remote
 
 
 def client_command(
@@ -110,10 +110,10 @@ def run_with(
         return asyncio.run(session())
     finally:
         if remote.login is not None and remote.login.save_problem:
-            output.remark(f"the renewed login could not be saved: {remote.login.save_problem}")
+            output.print_message(f"the renewed login could not be saved: {remote.login.save_problem}")
 
 
-def _retry_reporter(output: Output) -> Callable[[RequestEvent], None]:
+def _retry_reporter(output: CommandOutput) -> Callable[[RequestEvent], None]:
     """Return a callback that prints to stderr why requests are retried.
 
     Each reason is printed once per path, until that path responds: an outage may last hours. Rate limits
@@ -136,6 +136,6 @@ def _retry_reporter(output: Output) -> Callable[[RequestEvent], None]:
             return
         else:
             reported_reasons.add(event.reason)
-        output.remark(f"{event.reason}; {retrying_words(event.delay_s)}")
+        output.print_message(f"{event.reason}; {retrying_words(event.delay_s)}")
 
     return report

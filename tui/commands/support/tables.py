@@ -12,7 +12,7 @@ from api_client.models import ApiModel, TrainingJob
 from tui.analysis.export import csv_text, records
 from tui.analysis.status import upload_text
 from tui.commands.support.options import recorded_job_id
-from tui.commands.support.output import Output
+from tui.commands.support.output import CommandOutput
 from tui.tables.column import Column, Span, export_table, fitted_columns, sized_columns
 from tui.tables.jobs import age_of, status_cell
 from tui.text.sanitize import cell_width, clip, sanitize, sanitize_whole
@@ -35,12 +35,12 @@ class Cell:
     tone: str | None = None
 
 
-def facts_text(facts: Sequence[tuple[str, Cell]], output: Output) -> str:
+def facts_text(facts: Sequence[tuple[str, Cell]], output: CommandOutput) -> str:
     """Return the facts that have a text as lines of ``name  value``."""
     return render_facts([fact for fact in facts if fact[1].text], paint=output.paint)
 
 
-def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput) -> str:
     """Return the table with its header, at most as wide as the terminal; each line has a line break.
 
     Each cell has the tone of its first text.
@@ -50,7 +50,7 @@ def table_text(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Outp
     widths = [max(cell_width(text) for text, _tone in cells) for cells in zip(*lines, strict=True)]
     if output.width_cells is not None:
         widths = _fitted_widths(columns, widths, output.width_cells)
-    return "".join(_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
+    return "".join(_table_line(columns, cells, widths, output.paint) + "\n" for cells in lines)
 
 
 def _rendered_cell(column: Column[Row], row: Row) -> Span:
@@ -71,19 +71,21 @@ def render_facts(facts: Sequence[tuple[str, Cell]], *, paint: Paint) -> str:
 
 def _fitted_widths(columns: Sequence[Column[Row]], widths: Sequence[int], width_cells: int) -> list[int]:
     fitted_widths = list(widths)
-    surplus = sum(fitted_widths) + len(COLUMN_GAP) * (len(fitted_widths) - 1) - width_cells
-    while surplus > 0:
+    excess_cells = sum(fitted_widths) + len(COLUMN_GAP) * (len(fitted_widths) - 1) - width_cells
+    while excess_cells > 0:
         candidates = [
             index for index, column in enumerate(columns) if column.shrinks and fitted_widths[index] > 8
         ]
         if not candidates:
             break
         fitted_widths[max(candidates, key=fitted_widths.__getitem__)] -= 1
-        surplus -= 1
+        excess_cells -= 1
     return fitted_widths
 
 
-def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint) -> str:
+def _table_line(
+    columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequence[int], paint: Paint
+) -> str:
     padded_cells = []
     for column, (text, tone), width in zip(columns, cells, widths, strict=True):
         clipped_text = clip(text, width)
@@ -93,26 +95,26 @@ def _line(columns: Sequence[Column[Row]], cells: Sequence[Span], widths: Sequenc
     return COLUMN_GAP.join(padded_cells).rstrip()
 
 
-def table_text_if_any(columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output) -> str:
+def table_text_if_any(columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput) -> str:
     """Return the table as text; without rows an empty text, not even the header."""
     return table_text(columns, rows, output) if rows else ""
 
 
 def print_list(
-    output: Output,
+    output: CommandOutput,
     rows: Sequence[Row],
     columns: Sequence[Column[Row]],
     fields: Sequence[Column[Row]],
-    empty_remark: str = "",
+    empty_message: str = "",
 ) -> None:
     """Print rows as a table, or the values of ``fields`` as CSV or JSON; models as the API's JSON.
 
-    Without rows, print ``empty_remark`` to stderr, too.
+    Without rows, print ``empty_message`` to stderr, too.
     """
-    if not rows and empty_remark:
-        output.remark(empty_remark)
+    if not rows and empty_message:
+        output.print_message(empty_message)
     are_api_models = all(isinstance(row, ApiModel) for row in rows)
-    output.answer(
+    output.print_result(
         rows if are_api_models else lambda: records(export_table("", fields, rows)),
         lambda: table_text(columns, rows, output),
         lambda: csv_text([export_table("", fields, rows)]),
@@ -120,7 +122,7 @@ def print_list(
 
 
 def fitting_columns(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], output: Output
+    columns: Sequence[Column[Row]], rows: Sequence[Row], output: CommandOutput
 ) -> Sequence[Column[Row]]:
     """Return the columns that have room on the terminal; empty columns are dropped first."""
     if output.width_cells is None:
@@ -140,7 +142,7 @@ def row_facts(columns: Sequence[Column[Row]], row: Row) -> list[tuple[str, Cell]
 
 def print_job(
     client: TrainingClient,
-    output: Output,
+    output: CommandOutput,
     job: TrainingJob,
     document: object = None,
     extra_facts: Sequence[tuple[str, Cell]] = (),
@@ -148,7 +150,7 @@ def print_job(
     """Print the facts of a job and ``extra_facts``, or as JSON ``document`` (default: the job itself)."""
     link = "" if recorded_job_id() else client.job_link(job.project_id, job.id)
     facts = _job_facts(job, link, client.clock.now(), extra_facts)
-    output.answer(document or job, facts_text(facts, output))
+    output.print_result(document or job, facts_text(facts, output))
 
 
 def _job_facts(

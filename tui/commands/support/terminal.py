@@ -44,7 +44,7 @@ def wrapped(text: str, *, indent: str = "") -> str:
 
 @contextmanager
 def interruptible_prompt() -> Iterator[None]:
-    """Make ctrl-c end a question, although a question blocks the loop of asyncio's SIGINT handler."""
+    """Make ctrl-c raise KeyboardInterrupt in the block, which asyncio's SIGINT handler would delay."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.SIG_IGN:
         yield

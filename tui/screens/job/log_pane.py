@@ -129,7 +129,7 @@ class LogPane(MountsWithChildren, Vertical):
         super().__init__(id=id)
         self.columns = LogColumns(options, now_s)
         self.field = LogField(id="log-field")
-        self._proposed_path = proposed_path(job.name or job.id, suffix=".log", otherwise="job")
+        self._proposed_path = proposed_path(job.name or job.id, suffix=".log", fallback_name="job")
         self._replaceable: Path | None = None
         """Existing file that the user was warned about; saving to it again replaces it."""
         self._options_before_field = options
@@ -497,7 +497,7 @@ class LogPane(MountsWithChildren, Vertical):
             self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     async def _save(self, typed: str) -> None:
-        """Save the lines that pass the filter, or all lines, to the typed path; show a problem in the field."""
+        """Save the lines that pass the filter, or all, to the typed path; show a problem in the field."""
         path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:
