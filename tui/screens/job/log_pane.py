@@ -497,7 +497,7 @@ class LogPane(MountsWithChildren, Vertical):
             self.post_message(CopyRequested(text, noun, keeps_line_breaks=True))
 
     async def _save(self, typed: str) -> None:
-        """Save the lines that pass the filter, or all, to the typed path; show a problem in the field."""
+        """Save the lines that pass the filter, or all, to a path; show a problem in the field."""
         path = delivery_path(self.app, expanded_path(typed))
         can_replace = path == self._replaceable
         try:
