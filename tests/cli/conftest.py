@@ -59,8 +59,14 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_signals() -> Iterator[None]:
-    """Restore the handlers that a command keeps when its process is about to end."""
+    """Restore the handlers that a command keeps when its process is about to end.
+
+    A parent such as ``nohup`` may ignore signals, which commands would then ignore, too.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

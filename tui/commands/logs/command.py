@@ -71,7 +71,7 @@ async def logs(client: TrainingClient, output: CommandOutput, request: LogReques
     """
     job = await job_of(client, request, output)
     with open_target(request.target, output, follows=request.follow) as target:
-        reader = LogReader(client, job, request)
+        reader = RequestedLogReader(client, job, request)
         with reader.progress_line:
             code = await _print(reader, output, target)
     if reader.gap_count:
@@ -99,7 +99,7 @@ async def job_of(client: TrainingClient, request: LogRequest, output: CommandOut
     return newest
 
 
-class LogReader:
+class RequestedLogReader:
     """Reads a job's log once, from its start or its end.
 
     ``gap_count`` is the number of time ranges that could not be read.
@@ -206,7 +206,7 @@ async def _newest_first(batches: AsyncIterator[LogBatch]) -> AsyncIterator[LogEn
             yield entry
 
 
-async def _print(reader: LogReader, output: CommandOutput, target: CommandOutput) -> ExitCode:
+async def _print(reader: RequestedLogReader, output: CommandOutput, target: CommandOutput) -> ExitCode:
     request = reader.request
     reader.shows_progress = reader.progress_line.is_terminal and not target.is_terminal
     printer = request.printer(target, reader.job, reader.client.clock)
@@ -222,10 +222,10 @@ async def _print(reader: LogReader, output: CommandOutput, target: CommandOutput
 async def follow_log(client: TrainingClient, job: TrainingJob, output: CommandOutput) -> ExitCode:
     drain_s = os.environ.get(DRAIN_VARIABLE)
     request = LogRequest(drain_s=float(drain_s) if drain_s else None)
-    return await _follow(LogReader(client, job, request), output, LogPrinter(output))
+    return await _follow(RequestedLogReader(client, job, request), output, LogPrinter(output))
 
 
-async def _follow(reader: LogReader, output: CommandOutput, printer: LogPrinter) -> ExitCode:
+async def _follow(reader: RequestedLogReader, output: CommandOutput, printer: LogPrinter) -> ExitCode:
     """Print the log until it ends; return the exit code of the job's outcome.
 
     Ctrl-c while waiting for late lines skips them.

@@ -250,7 +250,7 @@ def name_kind_of(parameter: click.Parameter) -> str | None:
     return next((kind for name, kind in KIND_OF_PARAMETER.items() if name in names), None)
 
 
-class ServerName(click.types.StringParamType):
+class ServerNameType(click.types.StringParamType):
     """A text parameter that completes server names of one kind."""
 
     def __init__(self, kind: str) -> None:
@@ -287,7 +287,7 @@ def complete_parameters(command: click.Command) -> None:
     for parameter in command.params:
         kind = name_kind_of(parameter)
         if kind is not None and parameter.type is click.STRING:
-            parameter.type = ServerName(kind)
+            parameter.type = ServerNameType(kind)
 
 
 def answer_completion(root: click.Group) -> NoReturn:
