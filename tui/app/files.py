@@ -22,7 +22,7 @@ from api_client.files import why_not_written, write_private
 from tui.analysis.transfers import DownloadRequest, Transfer, TransferState, outcome_text
 from tui.app.service import BaseApp, Service
 from tui.screens import messages
-from tui.system.saved_files import delivery_path, download_name, packed, proposed_path, safe_name
+from tui.system.saved_files import delivery_path, download_name, pack_files, proposed_path, safe_name
 from tui.text.sanitize import sanitize
 from tui.text.units import bytes_iec, counted
 
@@ -91,7 +91,7 @@ class SavedFiles(Service):
     async def _pack_and_deliver(self, files: Sequence[Path], folder: Path, title: str) -> None:
         archive = self._app.outbox.path_for(f"{title}.zip")
         try:
-            path = await asyncio.to_thread(packed, files, folder, archive)
+            path = await asyncio.to_thread(pack_files, files, folder, archive)
         except OSError as error:
             self._app.notify(f"Can't pack {title}: {why_not_written(error)}", severity="error")
             return

@@ -81,7 +81,7 @@ class RunMemory(State):
 
 @dataclass(frozen=True)
 class UnsentAlert(State):
-    """An undelivered alert for a destination (``way``), with ID and time of the guard that last tried."""
+    """An undelivered alert. ``way`` is its destination; ``guard`` is the ID of the guard that last tried."""
 
     way: str = ""
     record: dict[str, Any] = field(default_factory=dict)

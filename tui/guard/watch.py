@@ -232,7 +232,7 @@ class Guard:
                 await asyncio.wait((poll_task,), timeout=1.0)
             if poll_task.done():
                 return poll_task.result()
-            problem = f"it can't be read within {duration(OUTAGE_REPORT_DELAY_S)}"
+            problem = f"the run can't be read within {duration(OUTAGE_REPORT_DELAY_S)}"
         except Exception as error:  # noqa: BLE001 - the other runs are still watched
             problem = f"{type(error).__name__}: {error}"
         finally:
@@ -262,7 +262,7 @@ class Guard:
         if run.failing:
             return f"can't read {' and '.join(sorted(run.failing))}"
         took_s = (self._clock.now() - run.at).total_seconds()
-        return f"reading it took {duration(took_s)}" if took_s > MAX_POLL_S else ""
+        return f"reading the run took {duration(took_s)}" if took_s > MAX_POLL_S else ""
 
     async def _read_costs(self, watcher: RunWatcher) -> None:
         """Read the price once, and if there is a budget, the bill at intervals."""

@@ -22,7 +22,7 @@ from textual.widgets import Button, Input, OptionList
 
 from api_client.files import why_not_written
 from tui.analysis.export import ExportTable
-from tui.system.saved_files import delivery_path, save_tables, typed_path
+from tui.system.saved_files import delivery_path, parse_typed_path, save_tables
 from tui.text.sanitize import sanitize, sanitize_multiline
 from tui.text.units import counted
 from tui.widgets.background import run_in_background
@@ -335,7 +335,7 @@ class ExportScreen(PathDialog[tuple[Path, ...]]):
         """Existing file that the user was warned about; saving to it again replaces it."""
 
     async def answer(self, typed: str) -> tuple[Path, ...]:
-        path = typed_path(typed)
+        path = parse_typed_path(typed)
         replace = path == self._replaceable
         target = delivery_path(self.app, path)
         try:

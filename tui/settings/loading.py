@@ -124,7 +124,7 @@ def setting_names() -> Iterator[tuple[str, Any]]:
             yield name, kind
 
 
-def _add_environment(values: Tree, origins: dict[str, str], environ: Mapping[str, str]) -> None:
+def _add_environment_values(values: Tree, origins: dict[str, str], environ: Mapping[str, str]) -> None:
     """Add the values of environment variables, and their origins; skip empty variables."""
     for setting, kind in setting_names():
         variable = variable_of(setting)
@@ -218,7 +218,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> 
     ignored: list[Problem] = []
     required = bool(environ.get(CONFIG_VARIABLE, "").strip())
     values, origins, problems = _read_file(path, required=required, ignored=ignored)
-    _add_environment(values, origins, environ)
+    _add_environment_values(values, origins, environ)
     _add_flags(values, origins, flags)
     problems += _validation_problems(values, origins, path)
     if problems:
@@ -297,13 +297,13 @@ def _read_file(
     except ValueError as error:
         return {}, {}, [Problem(str(path), "", f"invalid TOML: {error}")]
     origins = {name: f"{path}:{line}" for name, line in lines_of(text).items()}
-    for name in _without_retired(values):
+    for name in _remove_retired_settings(values):
         origin = _nearest_origin(f"{HEALTH_TABLE}.{name.partition('=')[0]}", origins) or str(path)
         ignored.append(Problem(origin, f"{HEALTH_TABLE}.{name}", "no longer exists; it has no effect"))
     return values, origins, []
 
 
-def _without_retired(values: Tree) -> list[str]:
+def _remove_retired_settings(values: Tree) -> list[str]:
     """Remove settings of earlier versions; return their names below ``[health]``."""
     health_table = values.get(HEALTH_TABLE)
     if not isinstance(health_table, dict):

@@ -148,15 +148,15 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem: ``where`` is ``FILE:LINE`` or a variable, ``setting`` a dotted name, ``why`` the reason."""
+    """A problem with a setting. ``location`` is ``FILE:LINE`` or a variable, ``setting`` a dotted name."""
 
-    where: str
+    location: str
     setting: str
-    why: str
+    reason: str
 
     def __str__(self) -> str:
         setting_prefix = f"{self.setting}: " if self.setting else ""
-        return f"{self.where}: {setting_prefix}{self.why}"
+        return f"{self.location}: {setting_prefix}{self.reason}"
 
 
 def name_of(error: ErrorDetails) -> str:

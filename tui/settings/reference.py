@@ -24,7 +24,7 @@ class SettingEntry:
     name: str
     kind: Any
     default: Any
-    text: str
+    description: str
 
     @property
     def section(self) -> str:
@@ -104,11 +104,11 @@ def settings_file_template() -> str:
         heading = entry.name if entry.is_table else entry.section
         if heading != section:
             section = heading
-            description = entry.text if entry.is_table else section_text(section)
+            description = entry.description if entry.is_table else section_text(section)
             lines += [*_comment_lines(description), f"[{section}]", ""]
         if entry.is_table:
             continue
-        lines += _comment_lines(entry.text)
+        lines += _comment_lines(entry.description)
         default = toml_value(entry.default) if entry.default is not None else '"…"'
         lines += [f"# {entry.key} = {default}", ""]
     lines += [

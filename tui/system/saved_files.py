@@ -114,7 +114,7 @@ def download_name(files: Sequence[Path]) -> str:
     return f"{common or 'files'}.zip"
 
 
-def packed(files: Sequence[Path], folder: Path, archive_path: Path) -> Path:
+def pack_files(files: Sequence[Path], folder: Path, archive_path: Path) -> Path:
     """Return the only file, or pack all files into ``archive_path``. Raises OSError. Blocks: use a thread."""
     if len(files) == 1:
         return files[0]
@@ -173,7 +173,7 @@ def proposed_path(*names: str, suffix: str = ".csv", fallback_name: str = "expor
     return Path(f"{stem.strip('-.')[:80] or fallback_name}{suffix}")
 
 
-def typed_path(typed: str) -> Path:
+def parse_typed_path(typed: str) -> Path:
     """Return the typed path, ``~`` expanded, by default a ``.csv``. Raises ValueError if it is empty."""
     if not typed.strip():
         raise ValueError("enter a file name")
@@ -181,7 +181,7 @@ def typed_path(typed: str) -> Path:
     return path if path.suffix else path.with_suffix(".csv")
 
 
-def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
+def contents_by_path(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
     """Return the files and their contents: one JSON file for all tables, or a CSV file for each."""
     if path.suffix.lower() == ".json":
         return {path: json_text(tables)}
@@ -191,7 +191,7 @@ def files_of(tables: Sequence[ExportTable], path: Path) -> dict[Path, str]:
 
 def save_tables(tables: Sequence[ExportTable], path: Path, *, replace: bool = False) -> list[Path]:
     """Write the tables, as JSON or CSV by the suffix. Raises FileExistsError before writing, and OSError."""
-    files = files_of(tables, path)
+    files = contents_by_path(tables, path)
     existing = [name for name in files if name.exists()]
     if existing and not replace:
         raise FileExistsError(str(existing[0]))

@@ -135,7 +135,7 @@ def rate(steps_per_s: float | None, like: float | None = None) -> str:
 
 
 def is_slow(steps_per_s: float) -> bool:
-    """True if a rate is so low that it is shown as seconds per step, not as steps per second."""
+    """Return True if a rate is so low that it is formatted as seconds per step."""
     return steps_per_s < 0.1
 
 

@@ -122,7 +122,7 @@ def test_what_is_wrong_is_named_by_line_with_what_to_do(file: Path, text: str, l
 )
 def test_every_problem_is_told_in_the_order_of_the_file(file: Path, text: str, lines: list[int]) -> None:
     file.write_text(text)
-    assert [problem.where for problem in check_file(file)] == [f"{file}:{line}" for line in lines]
+    assert [problem.location for problem in check_file(file)] == [f"{file}:{line}" for line in lines]
 
 
 def test_thresholds_of_earlier_versions_are_ignored_and_reported(file: Path) -> None:
@@ -172,7 +172,7 @@ def test_any_content_is_read_in_linear_time(file: Path, text: str, line: int | N
     file.write_text(text)
     problem = check_file(file)[0]
     where = str(file) if line is None else f"{file}:{line}"
-    assert (problem.where, words in str(problem)) == (where, True)
+    assert (problem.location, words in str(problem)) == (where, True)
     assert load_or_defaults(environ(file)).problems
 
 
@@ -220,14 +220,14 @@ def test_unusable_file_is_a_problem_and_keeps_the_dashboard_read_only(file: Path
         file.write_text("x" * 300_000)
     loaded = load_or_defaults(environ(file))
     [problem] = loaded.problems
-    assert (problem.where, "cannot be read" in problem.why) == (str(file), True)
+    assert (problem.location, "cannot be read" in problem.reason) == (str(file), True)
     assert (loaded.configuration.readonly, loaded.origin("readonly")) == (True, f"unreadable {file}")
 
 
 def test_file_that_cannot_even_be_looked_for_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/" + "x" * 300)
     [problem] = dashboard_settings(CommandSettings()).problems
-    assert problem.why.startswith("cannot be read: ")
+    assert problem.reason.startswith("cannot be read: ")
 
 
 VALUES = st.recursive(
@@ -257,7 +257,7 @@ def test_setting_of_any_shape_is_valid_or_a_problem(
     file = tmp_path_factory.getbasetemp() / "config.toml"
     file.write_text(f"\n{name} = {as_toml(value)}\n")
     loaded = load_or_defaults(environ(file))
-    assert all(problem.where == f"{file}:2" and problem.why for problem in loaded.problems)
+    assert all(problem.location == f"{file}:2" and problem.reason for problem in loaded.problems)
     variable = {f"BT_TUI_{name.upper()}": as_toml(value)}
     file.write_text("")
     load_or_defaults(environ(file, **variable))
@@ -268,7 +268,7 @@ def test_the_dashboard_gets_defaults_and_flags_where_the_file_is_broken(file: Pa
     loaded = load_or_defaults(environ(file), {"readonly": True})
     assert loaded.configuration.theme.name == "bt-dark"
     assert loaded.configuration.readonly
-    assert [problem.where for problem in loaded.problems] == [f"{file}:3"]
+    assert [problem.location for problem in loaded.problems] == [f"{file}:3"]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_mistake_elsewhere_does_not_lift_readonly(
 
 
 def test_a_new_file_is_valid_and_says_what_each_setting_does_and_its_default(file: Path) -> None:
-    assert [entry.name for entry in entries() if not entry.text] == []
+    assert [entry.name for entry in entries() if not entry.description] == []
     file.write_text(settings_file_template())
     assert check_file(file) == []
     assert all(not values for values in tomllib.loads(settings_file_template()).values())

@@ -136,7 +136,7 @@ def _setting_rows(loaded: Loaded) -> list[SettingRow]:
                     f'{entry.name}."{key}"',
                     item_value,
                     loaded.origin(f"{entry.name}.{key}", entry.name),
-                    entry.text,
+                    entry.description,
                 )
                 for key, item_value in value.items()
             ]
@@ -146,7 +146,7 @@ def _setting_rows(loaded: Loaded) -> list[SettingRow]:
             value = f"{url.scheme}://{url.hostname}/…"  # the path of a webhook often contains its secret
         if entry.name == "health.off":
             value = sorted(value)
-        rows.append((entry.name, value, loaded.origin(entry.name), entry.text))
+        rows.append((entry.name, value, loaded.origin(entry.name), entry.description))
     description = one_line(PatternSettings.__doc__ or "")
     for number, pattern in enumerate(values["patterns"]):
         origin = loaded.origin(f"patterns.{number}", "patterns")

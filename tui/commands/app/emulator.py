@@ -115,7 +115,7 @@ EMULATOR_COLUMNS: tuple[Column[EmulatorAddress], ...] = (
     text_column("PROCESS", lambda address: str(address.pid), right_aligned=True),
     text_column("DATA", lambda address: address.data_dir),
 )
-running_data_option = click.option(
+data_folder_option = click.option(
     "--data",
     "data_dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -126,7 +126,7 @@ running_data_option = click.option(
 
 @examples("bt-tui emulator status", "bt-tui emulator status -o json | jq -r '.[].url'")
 @emulator.command(short_help="Show the emulators that run in your data folder.")
-@running_data_option
+@data_folder_option
 @format_option(TABLE, JSON)
 @click.pass_obj
 def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
@@ -146,7 +146,7 @@ def status(settings: CommandSettings, data_dir: Path | None) -> ExitCode:
 
 @examples("bt-tui emulator stop", "bt-tui emulator stop --data ./lab")
 @emulator.command(short_help="Stop the emulators in your data folder and their jobs.")
-@running_data_option
+@data_folder_option
 @click.pass_obj
 def stop(settings: CommandSettings, data_dir: Path | None) -> None:
     """Stop the emulators in your user data folder, or in DIR, and their jobs; their data is kept."""

@@ -263,7 +263,7 @@ def _truncated(text: str, max_characters: int) -> str:
     return text if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
-MISSING_SDK = "bt-tui mcp needs the MCP SDK: {python} -m pip install 'mcp>=2.3,<3'"
+MISSING_SDK_MESSAGE = "bt-tui mcp needs the MCP SDK: {python} -m pip install 'mcp>=2.3,<3'"
 
 
 @examples(
@@ -286,7 +286,7 @@ def serve_agents(settings: CommandSettings, allow_changes: bool) -> None:
     mcp.
     """
     if find_spec("mcp") is None:
-        raise CommandFailed(MISSING_SDK.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+        raise CommandFailed(MISSING_SDK_MESSAGE.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     os.environ["PYDANTIC_ERRORS_INCLUDE_URL"] = "0"  # agents need no links to pydantic's documentation
     forbidden_by = read_only_by(settings.readonly)
     refuse_if(allow_changes and forbidden_by, f"--allow-changes is refused: read-only by {forbidden_by}")

@@ -25,7 +25,7 @@ from tui.commands.support.output import CommandFailed, ExitCode
 from tui.commands.support.remotes import chosen_remote
 
 PAGE_COMMAND = "serve-page"
-MISSING_PACKAGE = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
+MISSING_PACKAGE_TEXT = "bt-tui serve needs textual-serve: {python} -m pip install 'textual-serve>=1.1,<1.2'"
 EXPOSE_WARNING = (
     "--host {host} lets other machines use the dashboard with your key: read logs, download checkpoints, "
     "start, stop and deploy, and save files on this machine as you. The traffic is not encrypted. Add "
@@ -63,7 +63,7 @@ def serve(settings: CommandSettings, host: str, port: int, demo: bool, expose: b
     machine nor pages of other sites can connect.
     """
     if any(find_spec(name) is None for name in ("textual_serve", "aiohttp")):
-        raise CommandFailed(MISSING_PACKAGE.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
+        raise CommandFailed(MISSING_PACKAGE_TEXT.format(python=shlex.quote(sys.executable)), ExitCode.USAGE)
     from tui.web.access import TOKEN_PARAMETER, AccessGuard
     from tui.web.server import DashboardServer, host_names
 

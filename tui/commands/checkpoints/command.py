@@ -93,12 +93,12 @@ async def _read_details(
     details = _CheckpointDetails()
     file_by_name = {name_inside(file.relative_file_name, checkpoint): file for file in reversed(files)}
 
-    async def read_if_present(name: str, read: Any) -> Any:
+    async def read_if_present(name: str, read_file: Any) -> Any:
         file = file_by_name.get(name)
         if file is None:
             return None
         try:
-            return await read(*project_and_job_id, file)
+            return await read_file(*project_and_job_id, file)
         except UnreadableFile as error:
             details.problems.append(str(error))
             return None

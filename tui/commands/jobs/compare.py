@@ -103,7 +103,7 @@ async def compare(
     if not runs:
         return code
     if output.format == CHART:
-        _draw(output, runs, X_AXES[x_axis], x_axis, smoothing)
+        _draw_charts(output, runs, X_AXES[x_axis], x_axis, smoothing)
         return code
     curve_table = curves_table(runs, X_AXES[x_axis]) if with_curves else None
     output.print_result(
@@ -135,7 +135,7 @@ async def _read_runs(
     return runs, exit_code
 
 
-def _draw(
+def _draw_charts(
     output: CommandOutput, runs: Sequence[ComparedRun], axis: Axis, axis_name: str, smoothing: float
 ) -> None:
     loss, throughput = curves(runs, "loss", axis), curves(runs, "throughput", axis)

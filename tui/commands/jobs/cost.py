@@ -90,9 +90,9 @@ async def cost(
     )
     oldest_created_at = min((job.created_at for job in jobs if job.created_at is not None), default=now)
     bill = await read_bill(client, oldest_created_at, now)
-    rows = sorted(await _costs(client, jobs, bill, now), key=lambda row: row.total_usd, reverse=True)
+    rows = sorted(await _job_costs(client, jobs, bill, now), key=lambda row: row.total_usd, reverse=True)
     print_list(output, rows, LISTED_COST_COLUMNS, COLUMNS)
-    total = _total(rows, bill)
+    total = _total_text(rows, bill)
     if output.format == TABLE:
         output.write_text(f"\n{total}\n")
     else:
@@ -113,7 +113,7 @@ async def _recent_jobs(client: TrainingClient, project: str | None, since: datet
     ]
 
 
-async def _costs(
+async def _job_costs(
     client: TrainingClient, jobs: Sequence[TrainingJob], bill: Bill, now: datetime
 ) -> list[JobCost]:
     prices = await listed_prices(client, run_settings().prices)
@@ -145,7 +145,7 @@ async def _costs(
     return list(await asyncio.gather(*map(cost_of_job, jobs)))
 
 
-def _total(rows: Sequence[JobCost], bill: Bill) -> str:
+def _total_text(rows: Sequence[JobCost], bill: Bill) -> str:
     billed = total_billed(row.cost.billed for row in rows if row.cost.billed is not None)
     estimates = [row.estimated_usd for row in rows if row.estimated_usd is not None]
     estimate = f"≈ {money(sum(estimates))}"

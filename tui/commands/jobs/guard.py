@@ -219,7 +219,9 @@ async def guard(
                 output.print_message(_watch_summary(jobs, active_guard.rules_for(jobs)))
                 await active_guard.run(jobs)
     except asyncio.CancelledError:
-        if TerminationSignals.received is None:  # after ctrl-c, the same --until TIME is a new deadline
+        if (
+            TerminationSignals.received_signal is None
+        ):  # after ctrl-c, the same --until TIME is a new deadline
             active_guard.forget_deadlines()
         raise
     if reporting.delivery is not None and (unsent_count := active_guard.unsent_count):

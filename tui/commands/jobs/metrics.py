@@ -318,7 +318,7 @@ class MetricsPrinter:
         if self._output.format == JSON and not self._follows:
             self._output.print_json(self._document())
         elif self._output.format == CHART:
-            self._draw()
+            self._draw_charts()
 
     def _document(self) -> dict[str, Any]:
         return {
@@ -331,7 +331,7 @@ class MetricsPrinter:
             ],
         }
 
-    def _draw(self) -> None:
+    def _draw_charts(self) -> None:
         """Draw a chart per metric: one line per node (the mean of its GPUs), or per GPU of a single node."""
         for metric, unit in UNIT_OF_METRIC.items():
             points = {key: points for key, points in self._samples.series().items() if key[2] == metric}

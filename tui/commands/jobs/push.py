@@ -393,7 +393,7 @@ async def _submit(client: TrainingClient, output: CommandOutput, draft: JobDraft
 
 @contextmanager
 def report_possible_creation(client: TrainingClient, output: CommandOutput) -> Iterator[None]:
-    """If a request in the block fails but may have created a job, print how to find out to stderr."""
+    """If a request in the block fails but may have created a job, print to stderr how to check that."""
     try:
         yield
     except RequestError as error:

@@ -327,7 +327,7 @@ async def wait(
     # more than ten jobs are polled less often, to limit the rate of requests
     poll_interval_s = interval_s * max(1.0, len(jobs) / 10)
 
-    async def follow(job_id: str) -> None:
+    async def wait_for_job(job_id: str) -> None:
         project_id, status = jobs[job_id].project_id, jobs[job_id].current_status
         async for job in client.jobs.watch(project_id, job_id, interval_s=poll_interval_s):
             jobs[job_id] = job
@@ -343,7 +343,7 @@ async def wait(
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
                 for job_id in jobs:
-                    group.create_task(follow(job_id))
+                    group.create_task(wait_for_job(job_id))
     except ExceptionGroup as error_group:
         # A job that cannot be watched (deleted, forbidden) ends the wait for all jobs.
         raise error_group.exceptions[0] from None

@@ -314,13 +314,13 @@ def help_document(root: click.Group) -> dict[str, Any]:
     return {
         "program": PROGRAM,
         "version": __version__,
-        "options": _parameters(root, "option"),
+        "options": _parameter_records(root, "option"),
         "commands": [
             {
                 "name": name,
                 "help": command.get_short_help_str(limit=200),
-                "arguments": _parameters(command, "argument"),
-                "options": _parameters(command, "option"),
+                "arguments": _parameter_records(command, "argument"),
+                "options": _parameter_records(command, "option"),
             }
             for name, command in walk_commands(root)
             if name and not command.hidden
@@ -329,7 +329,7 @@ def help_document(root: click.Group) -> dict[str, Any]:
     }
 
 
-def _parameters(command: click.Command, kind: str) -> list[dict[str, Any]]:
+def _parameter_records(command: click.Command, kind: str) -> list[dict[str, Any]]:
     context = click.Context(command)
     return [
         {

@@ -204,7 +204,10 @@ def remote_name(remote_flag: str | None) -> str | None:
 def choose_remote_name(
     configured: str | None, remote_flag: str | None, environ: Mapping[str, str]
 ) -> str | None:
-    """Return the same as ``remote_name``, given the remote from settings that are already loaded."""
+    """Return the remote named by ``--remote``, else by the loaded settings (``configured``).
+
+    None if there is none, or if credentials in the environment take precedence over the settings file.
+    """
     if remote_flag is not None:
         return remote_flag
     if not environ.get("BT_TUI_REMOTE", "").strip() and any(
