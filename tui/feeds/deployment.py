@@ -215,7 +215,7 @@ class DeployFeed(SnapshotFeed[DeploySnapshot]):
             await self._follow(sent)
 
     async def _follow(self, sent: SentDeployment, changed_from: str = "") -> None:
-        """Publish the deployment's state and log until it serves or has failed, then its replica starts.
+        """Publish the deployment's state and log until it serves or has failed, then the replica starts.
 
         ``changed_from`` is the status before a change that the server has just accepted.
         """

@@ -85,9 +85,9 @@ class DownloadsFeed:
 
         It replaces an ended download of the same data to the same folder.
         """
-        for other_id, other in list(self._downloads.items()):
-            is_same = other.request.content == request.content and other.folder == folder
-            if is_same and other.transfer.state in ENDED:
+        for other_id, other_download in list(self._downloads.items()):
+            is_same = other_download.request.content == request.content and other_download.folder == folder
+            if is_same and other_download.transfer.state in ENDED:
                 self._drop(other_id)
         transfer_id = str(next(self._transfer_ids))
         transfer = Transfer(

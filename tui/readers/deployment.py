@@ -94,8 +94,8 @@ async def read_facts(client: TrainingClient, form: DeployForm, project_id: str |
     """
     job_ids = form.job_ids
     jobs, instances = await asyncio.gather(_jobs(client, job_ids, project_id), listed_instances(client))
-    options = client.remote.options or ()
-    facts = Facts(form.facts.now, jobs=tuple(jobs), instances=instances, command_options=options)
+    remote_options = client.remote.options or ()
+    facts = Facts(form.facts.now, jobs=tuple(jobs), instances=instances, command_options=remote_options)
     if job_ids or not form.asks_checkpoints:
         return await read_checkpoints(client, facts, jobs if job_ids else ())
     return facts

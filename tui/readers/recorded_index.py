@@ -225,12 +225,12 @@ class RecordingIndex:
 def main() -> None:
     """Serve requests from stdin until it ends; each is a pickled pair of a method's name and its argument."""
     os.nice(10)  # reading a long log takes minutes and must not slow the dashboard
-    requests, responses = sys.stdin.buffer, sys.stdout.buffer
+    request_stream, response_stream = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
-    path, settings = pickle.load(requests)
+    path, settings = pickle.load(request_stream)
     with Recording(path) as recording, suppress(EOFError, BrokenPipeError):
         index = RecordingIndex(recording, settings)
         while True:
-            method, argument = pickle.load(requests)
-            pickle.dump(getattr(index, method)(argument), responses)
-            responses.flush()
+            method, argument = pickle.load(request_stream)
+            pickle.dump(getattr(index, method)(argument), response_stream)
+            response_stream.flush()

@@ -91,8 +91,8 @@ class RunWatcher:
         """The job's status and ``updated_at`` when its status history was last polled."""
         self._checked_inputs: tuple[object, ...] = ()
         """What the last check of the checkpoints depended on."""
-        self._kept_losses_of: tuple[Checkpoint, ...] | None = None
-        """The listed checkpoints when the stored losses were last read."""
+        self._checkpoints_of_kept_losses: tuple[Checkpoint, ...] | None = None
+        """The checkpoints that were listed when the stored losses were last read; None before that."""
 
     @property
     def job(self) -> TrainingJob:
@@ -197,9 +197,9 @@ class RunWatcher:
     async def read_kept_losses(self) -> None:
         """Read the losses that the trainer stored in the newest checkpoint, if there are new checkpoints."""
         checkpoints = self.snapshot.checkpoints
-        if checkpoints is not None and checkpoints != self._kept_losses_of:
+        if checkpoints is not None and checkpoints != self._checkpoints_of_kept_losses:
             losses = await kept_losses_of(self.client, self.job, checkpoints)
-            self._kept_losses_of = checkpoints
+            self._checkpoints_of_kept_losses = checkpoints
             self.change(kept_losses=losses)
 
     async def read_price(self) -> None:

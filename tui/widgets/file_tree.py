@@ -239,10 +239,10 @@ class FileTreeView(RowTable[int]):
         if rows is None or not rows.nodes:
             return None
         candidates = () if node is None else (node, *rows.tree.ancestors(node))
-        target = next((other for other in candidates if rows.row_of(other) is not None), rows.nodes[0])
-        if find_match and rows.matches is not None and not rows.matches.hits[target]:
-            target = next((other for other in rows.nodes if rows.matches.hits[other]), target)
-        return str(target)
+        visible_node = next((other for other in candidates if rows.row_of(other) is not None), rows.nodes[0])
+        if find_match and rows.matches is not None and not rows.matches.hits[visible_node]:
+            visible_node = next((other for other in rows.nodes if rows.matches.hits[other]), visible_node)
+        return str(visible_node)
 
     # Drawing
 
@@ -325,7 +325,7 @@ class FileTreeView(RowTable[int]):
             return
         rows, row_below = self._shown_rows, self._cursor + 1
         if not rows.is_open(node):
-            self.toggle()
+            self.toggle_directory()
         elif row_below < len(rows.nodes) and rows.tree.parents[rows.nodes[row_below]] == node:
             self._move_cursor(row_below)
 
@@ -335,7 +335,7 @@ class FileTreeView(RowTable[int]):
             return
         rows = self._shown_rows
         if rows.is_open(node):
-            self.toggle()
+            self.toggle_directory()
         elif (row := rows.row_of(rows.tree.parents[node])) is not None:
             self._move_cursor(row)
 
@@ -344,11 +344,11 @@ class FileTreeView(RowTable[int]):
     def choose(self) -> None:
         node = self.cursor_row
         if node is not None and self._is_directory(node):
-            self.toggle()
+            self.toggle_directory()
         elif node is not None:
             self.post_message(self.FileChosen())
 
-    def toggle(self) -> None:
+    def toggle_directory(self) -> None:
         node = self.cursor_row
         if node is not None:
             self._change_open_directories(lambda rows: rows.toggled(node))

@@ -93,16 +93,16 @@ class StatusLine(Widget):
 
     def _cut(self, width: int) -> Sequence[Sequence[Span]]:
         """Return the facts; if the priority facts do not fit into ``width``, the end of the first is cut."""
-        priority = self._facts[: self._priority_count]
-        if len(priority) < 2 or not priority[0]:
+        priority_facts = self._facts[: self._priority_count]
+        if len(priority_facts) < 2 or not priority_facts[0]:
             return self._facts
-        widths = [sum(cell_len(text) for text, _ in fact) for fact in priority]
-        excess_cells = sum(widths) + cell_len(self._separator) * (len(priority) - 1) - width
-        text, tone = priority[0][-1]
+        widths = [sum(cell_len(text) for text, _ in fact) for fact in priority_facts]
+        excess_cells = sum(widths) + cell_len(self._separator) * (len(priority_facts) - 1) - width
+        text, tone = priority_facts[0][-1]
         if excess_cells <= 0 or cell_len(text) - excess_cells < 8:
             return self._facts
         cut_text = clip(text, cell_len(text) - excess_cells)
-        return ((*priority[0][:-1], (cut_text, tone)), *self._facts[1:])
+        return ((*priority_facts[0][:-1], (cut_text, tone)), *self._facts[1:])
 
 
 def _text(fact: Sequence[Span], tones: Mapping[str, Style]) -> Text:

@@ -50,11 +50,11 @@ def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
     match = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (header or "").strip(), re.ASCII)
     if match is None or match.group(0) == "bytes=-":
         return None
-    first, last = match.groups()
-    if last and first and int(last) < int(first):
+    first_text, last_text = match.groups()
+    if last_text and first_text and int(last_text) < int(first_text):
         return None
-    start = int(first) if first else max(0, size_bytes - int(last))
-    end = min(size_bytes, int(last) + 1) if first and last else size_bytes
+    start = int(first_text) if first_text else max(0, size_bytes - int(last_text))
+    end = min(size_bytes, int(last_text) + 1) if first_text and last_text else size_bytes
     if start >= size_bytes or start >= end:
         raise UnsatisfiableRange
     return start, end

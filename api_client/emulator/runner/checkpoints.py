@@ -158,8 +158,8 @@ class CheckpointStore:
             f"project {source.project_name!r}" if source.project_name else "",
         )
         origin = " and ".join(filter(None, conditions)) or "the job's own project"
-        name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
-        raise CannotStart(f"there is no {name} of {origin} on this machine")
+        checkpoint_name = f"checkpoint {source.name!r}" if source.name else "checkpoint"
+        raise CannotStart(f"there is no {checkpoint_name} of {origin} on this machine")
 
     def _is_candidate(self, job: TrainingJob, source: CheckpointSource, loading_job: TrainingJob) -> bool:
         if source.job_id is not None and job.id != source.job_id:

@@ -135,8 +135,8 @@ class JobRun(Thread):
         self._log(f"[emulator] INFO running {nodes} of this machine, unsandboxed, in {folders.root}")
         if spec.gpu_count:
             local_gpus = counted(len(self._services.gpus.names()), "GPU")
-            declared_gpus = f"{spec.gpu_count} × {spec.gpu_type} a node declared"
-            self._log(f"[emulator] INFO {declared_gpus}, {local_gpus} found on this machine")
+            request_text = f"the job requests {spec.gpu_count} × {spec.gpu_type} per node"
+            self._log(f"[emulator] INFO {request_text}, {local_gpus} found on this machine")
         mounts = self._make_folders()
         self._deliver_weights()
         self._enter_status(JobStatus.DEPLOYING)

@@ -81,7 +81,7 @@ STAGES_S = {"BUILDING": 0.0, "DEPLOYING": 4.0, "LOADING_MODEL": 8.0, "ACTIVE": 1
 def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]]]:
     """Return the level and the text of the lines that each stage logs as it begins."""
     config, machine = deployment.config, deployment.machine_name
-    server, checkpoints = config["docker_server"], config["training_checkpoints"]
+    server_config, checkpoint_config = config["docker_server"], config["training_checkpoints"]
     building_lines = [
         "This emulator only simulates the deployment; nothing is served.",
         f"Building {deployment.name} of {config['model_name']}",
@@ -92,8 +92,8 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
     deploying_lines = [
         f"Scheduling one replica on {machine}",
         *(
-            f"Downloading {reference['training_job_id']}/{path} to {checkpoints['download_folder']}"
-            for reference in checkpoints["artifact_references"]
+            f"Downloading {reference['training_job_id']}/{path} to {checkpoint_config['download_folder']}"
+            for reference in checkpoint_config["artifact_references"]
             for path in reference["paths"]
         ),
     ]
@@ -106,7 +106,7 @@ def _stage_lines(deployment: StoredDeployment) -> dict[str, list[tuple[str, str]
         "DEPLOYING": [("INFO", text) for text in deploying_lines],
         "LOADING_MODEL": [
             *(("WARNING", text) for text in deployment.warnings),
-            ("INFO", f"Starting: {server['start_command']}"),
+            ("INFO", f"Starting: {server_config['start_command']}"),
         ],
         "ACTIVE": [last_line],
     }

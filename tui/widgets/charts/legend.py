@@ -57,13 +57,13 @@ def _legend(entries: Sequence[Entry], room: int, unit: Callable[[float], str], s
     needed_values = values if spec.cursor is not None else [""] * len(entries)
     name_room = (room + len(_SEPARATOR)) // max(1, len(entries)) - len(_SEPARATOR) - len("━ ")
     name_cells = max(4, min(_MAX_NAME_CELLS, name_room - max(map(cell_len, needed_values), default=0)))
-    forms = [
+    legend_forms = [
         (full_names, _MAX_NAME_CELLS, values),
         (names_without_prefix, _MAX_NAME_CELLS, values),
         (names_without_prefix, _MAX_NAME_CELLS, needed_values),
         (names_without_prefix, name_cells, needed_values),
     ]
-    for form_names, max_cells, form_values in forms:
+    for form_names, max_cells, form_values in legend_forms:
         cut_names = abbreviated_names(form_names, max_cells)
         items = _items(entries, cut_names, form_values)
         if _width(_join(items)) <= room and len(set(cut_names)) == len(set(full_names)):

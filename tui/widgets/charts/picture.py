@@ -82,11 +82,11 @@ def _labels_that_fit(
     labels: Sequence[tuple[int, str]], occupied_cells: Set[int], width: int, margin: int
 ) -> list[tuple[int, str]]:
     """Return the labels (first cell, text) that overlap neither another label nor an occupied cell."""
-    limit, fitting_labels = width, []
+    next_begin, fitting_labels = width, []
     for begin, text in reversed(labels):  # from the right, so that the newest label takes precedence
         end = begin + len(text)
-        if begin > margin and end <= limit and occupied_cells.isdisjoint(range(begin - 1, end + 1)):
-            limit = begin - 1
+        if begin > margin and end <= next_begin and occupied_cells.isdisjoint(range(begin - 1, end + 1)):
+            next_begin = begin - 1
             fitting_labels.append((begin, text))
     return fitting_labels
 

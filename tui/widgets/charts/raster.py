@@ -107,12 +107,12 @@ class Canvas:
         """
         cells_by_role = {role: braille.cells(bits, self.width, self.rows) for role, bits in lines.items()}
         visible_role: dict[int, Role] = {}
-        roles_sharing: dict[int, list[Role]] = {}
+        roles_by_shared_cell: dict[int, list[Role]] = {}
         for role, cells in cells_by_role.items():
             for index in visible_role.keys() & cells.keys() if take_turns else ():
-                roles_sharing.setdefault(index, [visible_role[index]]).append(role)
+                roles_by_shared_cell.setdefault(index, [visible_role[index]]).append(role)
             visible_role |= dict.fromkeys(cells, role)
-        for index, roles in roles_sharing.items():
+        for index, roles in roles_by_shared_cell.items():
             # A turn is two cells long, so that the colors can be distinguished.
             visible_role[index] = roles[index % self.width // 2 % len(roles)]
         for role, cells in cells_by_role.items() if take_turns else ():

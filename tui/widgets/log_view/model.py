@@ -81,8 +81,8 @@ class LogModel:
     @options.setter
     def options(self, options: LogOptions) -> None:
         """Change filters, folds and display; afterwards, call ``rows.build`` until it returns True."""
-        before = self.rows.options
-        if (options.filters, options.folds) != (before.filters, before.folds):
+        previous_options = self.rows.options
+        if (options.filters, options.folds) != (previous_options.filters, previous_options.folds):
             self.rows.set_options(options)
         self.rows.options = options
 
