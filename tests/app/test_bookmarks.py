@@ -48,6 +48,6 @@ async def test_bookmark_of_a_home_that_opens_is_kept_without_a_crash(tmp_path: P
     async with opened(app, (80, 24)) as pilot:
         opening = HomeScreen(partial(StubFleetFeed, fleet()), "acme")
         app.push_screen(opening)
-        app.jobs.bookmark(BookmarkRequested(JOBS[0]))
+        app.jobs.toggle_bookmark(BookmarkRequested(JOBS[0]))
         await until(pilot, lambda: text_of(app).count("★") == 1)
         assert opening.bookmarks == (JOBS[0].id,)

@@ -81,7 +81,7 @@ async def test_what_is_there_is_replaced_only_when_that_is_meant_and_a_failure_l
     ],
 )
 def test_a_name_from_the_server_stays_in_the_folder(name: str, expected: str) -> None:
-    assert proposed_path(name, suffix=".log", otherwise="job") == Path(expected)
+    assert proposed_path(name, suffix=".log", fallback_name="job") == Path(expected)
 
 
 def test_without_one_it_is_what_the_machine_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ async def test_metric_is_found_in_the_palette_and_enlarged() -> None:
     async with opened(job_view("live"), WIDE) as pilot:
         screen: Any = pilot.app.screen
         items = [item for item in screen.palette_items() if item.kind == "metric"]
-        assert ("critic/rewards/mean", "0.490") in [(item.name, item.about) for item in items]
+        assert ("critic/rewards/mean", "0.490") in [(item.name, item.description) for item in items]
         next(item for item in items if item.name == "timing_s/gen").choose()
         await settle(pilot)
         assert titles(pilot) == ["timing_s/gen"]

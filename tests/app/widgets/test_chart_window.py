@@ -55,5 +55,5 @@ def test_steps_and_times_are_told_from_each_other() -> None:
     assert clock.step(20) == 100  # going back keeps the highest step so far
     assert clock.step(99) == 300 and clock.step(-1) == 0
     assert clock.time(200) == 25
-    assert (clock.reached(-0.1), clock.reached(0.0), clock.reached(5.55)) == (None, 0, 55)
-    assert StepTimeMap(Series("")).reached(5) is None
+    assert (clock.last_step_at(-0.1), clock.last_step_at(0.0), clock.last_step_at(5.55)) == (None, 0, 55)
+    assert StepTimeMap(Series("")).last_step_at(5) is None
